@@ -6,8 +6,8 @@
 //! To add a value to an axis, add one file, and one line in the axis's list. The line has the value's name,
 //! the value's module, and the name in words.
 
-/// `axis!` takes lines such as `Name = module, "the name in words";`, one for each value, and makes these
-/// items:
+/// Each value of an axis has a line such as `Name = module, "the name in words";`. From these lines, `axis!`
+/// makes these items:
 /// - `$kind`: the public enum of all values, with `ALL`, `name`, `summary` and `from_name`.
 /// - `$any`: an enum with the state that each value of the axis needs at run time. `$any::new` builds this
 ///   state.

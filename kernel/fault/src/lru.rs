@@ -6,9 +6,9 @@
 //! Each block has a mark: 0 for a free block, 1 for a block in use that is not yet on a list, and 2 or more
 //! for a block on a list. A task that frees a block clears the mark, but does not search the batches of other
 //! tasks. So a batch may have old entries of blocks that are free or have a new user. Only blocks with mark 1
-//! move from a batch to a list. If a block with a new user has mark 1 again, an old entry may move the block
-//! to a list, even before a word maps the block. Such an early move is safe, because the new user would soon
-//! add the block to a list anyway, and a free takes the block off its list.
+//! (in use, not yet on a list) move from a batch to a list. If a block with a new user has mark 1 again, an
+//! old entry may move the block to a list, even before a word maps the block. Such an early move is safe,
+//! because the new user would soon add the block to a list anyway, and a free takes the block off its list.
 
 use alloc::boxed::Box;
 

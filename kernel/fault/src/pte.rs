@@ -57,10 +57,10 @@ impl Pte {
     const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
 
     /// The value of a word in a table that a collapse takes out of the tree. No fault may fill a word with
-    /// this value.
+    /// the value `POISON`.
     pub(crate) const POISON: Self = Self(Self::POISONED);
     /// The value of a word while a collapse replaces the table that the word names, or while a reclaim takes
-    /// the page that the word maps. A fault that finds this value must wait.
+    /// the page that the word maps. A fault that finds the value `MIGR` must wait.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
 
     #[inline]

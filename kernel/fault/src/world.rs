@@ -55,7 +55,7 @@ pub trait World: Platform + Sized {
     /// the leaf tables itself.
     ///
     /// No hook reports huge pages, so a host whose processor walks leaf tables must not use huge pages.
-    /// Another CPU may fill words of the leaf table before `link_leaf` is called. An access by that other CPU
+    /// Another CPU may fill words of the leaf table before `link_leaf` is called, and its access to the page
     /// then faults once more. Under V0 and V3, calls of `link_leaf` and [`unlink_leaf`](Self::unlink_leaf)
     /// may come in a wrong order, because writers do not wait for faults.
     #[inline]

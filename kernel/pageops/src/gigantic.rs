@@ -72,8 +72,8 @@ impl Iterator for Parts {
 
 impl FusedIterator for Parts {}
 
-/// Clears a page in parts. Keep the `Clearing` value to continue the work. If you drop this value, the
-/// unfinished parts of the page stay unchanged.
+/// Clears a page in parts. Keep the `Clearing` value to continue the work. If you drop the `Clearing` value,
+/// the unfinished parts of the page stay unchanged.
 ///
 /// ```
 /// # use pageset_pageops::{BASE_PAGE_BYTES, Method};

@@ -6,8 +6,8 @@ use crate::{
     BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Page, Source, Store, Target, VisitOrder,
 };
 
-/// The size of a hint's neighbourhood is the size of the second-level cache divided by this number: 64 KiB
-/// for a cache of 1 MiB. Chosen: such a small part stays in the cache although the program uses other memory.
+/// The size of a hint's neighbourhood is the size of the second-level cache divided by `L2_SHARE`: 64 KiB for
+/// a cache of 1 MiB. Chosen: such a small part stays in the cache although the program uses other memory.
 /// `pageset bench pages --choose` measures the gain and the cost.
 const L2_SHARE: usize = 16;
 
@@ -85,7 +85,7 @@ impl Method {
         method
     }
 
-    /// Makes this value the method of [`clear`](crate::clear) and [`copy`](crate::copy) for all threads.
+    /// Makes `self` the method of [`clear`](crate::clear) and [`copy`](crate::copy) for all threads.
     pub fn choose(self) {
         CHOSEN.set(self.kernel, (self.radius_pages as u32) << 3 | self.order as u32);
     }

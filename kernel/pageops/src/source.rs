@@ -2,7 +2,7 @@
 //!
 //! A program can survive a machine check during a copy if the program copies through a [`Source`] that
 //! reports the damage. In an operating-system kernel, the source reads with instructions that the exception
-//! table lists. In a program that handles `SIGBUS`, the source asks the signal handler.
+//! table lists. In a program that handles `SIGBUS`, the source asks the signal handler whether a read failed.
 
 use core::fmt;
 

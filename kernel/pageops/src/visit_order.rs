@@ -8,9 +8,9 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// For a page with more base pages than this number, [`VisitOrder::Converge2018`] is ascending.
-/// `GIGANTIC_PAGES` is the number of base pages in the buddy allocator's largest block on x86-64 (4 MiB).
-/// Source: docs/spec/pcp.md, appendix A, which excludes "gigantic" pages.
+/// For a page with more base pages than `GIGANTIC_PAGES`, the order [`VisitOrder::Converge2018`] is
+/// ascending. `GIGANTIC_PAGES` is the number of base pages in the buddy allocator's largest block on x86-64
+/// (4 MiB). Source: docs/spec/pcp.md, appendix A, which excludes "gigantic" pages.
 pub const GIGANTIC_PAGES: usize = 1024;
 
 /// The number of base pages on each side of the target in [`VisitOrder::RangesTargetLast`]. Source: the

@@ -12,8 +12,8 @@ use crate::space::AddressSpace;
 use crate::table::{Found, walk};
 use crate::world::World;
 
-/// A task's section, which ends when this value is dropped, even if `touch` panics. If a section never ended,
-/// a writer's grace period would wait for ever.
+/// A task's section, which ends when the `Section` value is dropped, even if `touch` panics. If a section
+/// never ended, a writer's grace period would wait for ever.
 struct Section<'a> {
     grace: &'a Grace,
     slot: u32,

@@ -23,7 +23,8 @@ impl<W: World> AddressSpace<W> {
     }
 
     /// Puts a new table for `va` into an empty word. Race: another task puts its own table into the same word
-    /// first. This task then frees its table, and the caller's next walk finds the table of the other task.
+    /// first. The task that loses this race frees its own table, and the caller's next walk finds the other
+    /// task's table.
     #[cold]
     pub(crate) fn build(&self, local: &mut Local, va: u64, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();

@@ -19,7 +19,7 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::{Memory, World};
 
-/// When at least this number of unmapped blocks has been collected, `zap` waits for a grace period and frees
+/// When `zap` has collected at least `BLOCKS_MAX` unmapped blocks, `zap` waits for a grace period and frees
 /// the blocks. Chosen: 4096 blocks of one 4 KiB page are 16 MiB, and the list of these blocks takes 64 KiB of
 /// the heap.
 const BLOCKS_MAX: usize = 4096;

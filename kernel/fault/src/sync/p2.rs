@@ -1,7 +1,7 @@
 //! P2: a task changes a page-table word by compare-exchange (spec §1.4.3). Under P2, a fault needs no lock to
-//! fill a word or to add a table. For most other changes of a word, a task takes the lock over the page
-//! table. Before a collapse takes a table out of the tree, it exchanges each word of the table for poison.
-//! Later compare-exchanges in the poisoned table fail.
+//! fill a word or to add a table. For most changes of a word that are no fill, a task under P2 takes the lock
+//! over the page table. Before a collapse takes a table out of the tree, it exchanges each word of the table
+//! for poison. Later compare-exchanges in the poisoned table fail.
 
 use super::{Intent, PteSync, Stale};
 use crate::atomic::{AtomicU64, Ordering};

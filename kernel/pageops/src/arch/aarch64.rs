@@ -9,9 +9,9 @@ use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };
 
-/// The number of bytes that one `dc zva` clears. `None` if the system forbids `dc zva`, or if a base page is
-/// not a multiple of this number. Bit 4 of DCZID_EL0 forbids `dc zva`. The low four bits of DCZID_EL0 are the
-/// base-2 logarithm of the block's size in words of 4 bytes (Arm ARM, D19.2.35).
+/// The number of bytes that one `dc zva` clears. `None` if the system forbids `dc zva`, or if a base page
+/// does not consist of whole `dc zva` blocks. Bit 4 of DCZID_EL0 forbids `dc zva`. The low four bits of
+/// DCZID_EL0 are the base-2 logarithm of the block's size in words of 4 bytes (Arm ARM, D19.2.35).
 fn zva_bytes() -> Option<usize> {
     let dczid = dczid();
     let bytes = 4 << (dczid & 0xF);

@@ -33,7 +33,7 @@ unsafe extern "C" fn run(job: &Job) {
         // SAFETY: the page is a base page that nothing else refers to, and the CPU supports the kernel's
         // instructions.
         0 => unsafe { clear(page, BASE_PAGE_BYTES) },
-        // SAFETY: the two facts that make `clear` safe hold for `clear_stream` too.
+        // SAFETY: the facts that make `clear` safe hold for `clear_stream` too.
         1 => unsafe { clear_stream(page, BASE_PAGE_BYTES) },
         // SAFETY: as for `clear`, and the source is another base page than the page.
         2 => unsafe { copy(page, source, BASE_PAGE_BYTES) },

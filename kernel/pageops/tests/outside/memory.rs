@@ -71,7 +71,7 @@ mod guarded {
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            // SAFETY: this value owns the mapping, and is being dropped.
+            // SAFETY: the `Memory` value owns the mapping, and is being dropped.
             unsafe { libc::munmap(self.mapping.cast(), self.bytes + 2 * GUARD_BYTES) };
         }
     }

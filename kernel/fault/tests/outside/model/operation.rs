@@ -81,7 +81,7 @@ pub(crate) enum Operation {
         task: u8,
         frames: u8,
     },
-    /// Lets the allocator fail after this number of further allocations. If the number is 128 or more, the
+    /// Lets the allocator fail after `allocations` further allocations. If `allocations` is 128 or more, the
     /// allocator does not fail.
     FailAfter {
         allocations: u8,

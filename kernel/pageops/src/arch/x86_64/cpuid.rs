@@ -29,7 +29,7 @@ fn leaf_7_ebx() -> u32 {
     if __cpuid(0).eax < 7 { 0 } else { __cpuid_count(7, 0).ebx }
 }
 
-/// Whether the operating system saves all registers that these bits of XCR0 stand for.
+/// Whether the operating system saves all registers that the bits `bits` of XCR0 stand for.
 fn saves(bits: u64) -> bool {
     let has_osxsave = __cpuid(1).ecx & 1 << 27 != 0;
     has_osxsave && xcr0() & bits == bits
