@@ -1,8 +1,8 @@
 //! Areas and area maps. An area is a range of addresses with the same rights (Linux's VMA). An area map holds
 //! all areas of an address space.
 //!
-//! An area map never changes, so readers need no lock. A writer makes a new map, which shares the unchanged
-//! areas with the old map.
+//! The ranges and rights in an area map never change, so readers need no lock. To change areas, a writer
+//! makes a new area map. The new map and the old map have the unchanged areas in common.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use crate::world::Line;
 /// Access rights of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Prot {
-    /// No access: the range is only reserved.
+    /// No access. The area only reserves its addresses.
     None,
     /// Loads.
     Read,
@@ -50,12 +50,12 @@ impl Prot {
 pub(crate) struct Area {
     pub(crate) range: Range<u64>,
     pub(crate) prot: Prot,
-    /// Number of the area, unique in the engine.
+    /// The area's number, which no other area of the engine has.
     pub(crate) id: u32,
     /// Under strategy V2, a fault in this area holds this lock as a reader.
     pub(crate) lock: RwSem,
-    /// The number of the last write that closed this area. The area is closed while this write is in
-    /// progress.
+    /// The number of the last write that closed this area. The area is closed while the write with this
+    /// number is in progress.
     marked: AtomicU64,
 }
 
@@ -76,21 +76,21 @@ impl Area {
     }
 
     /// Whether the area is closed. `write` must be the number of the write in progress, or of the next write
-    /// if none is in progress.
+    /// if no write is in progress.
     #[inline]
     pub(crate) fn is_marked(&self, write: u64) -> bool {
         self.marked.load(Ordering::Acquire) == write
     }
 }
 
-/// All areas in ascending order. Areas do not overlap. Two adjacent areas have different rights, because a
-/// change joins adjacent areas with the same rights.
+/// All areas of an address space, in ascending order of their addresses. Areas do not overlap. Two adjacent
+/// areas have different rights, because [`AreaMap::with`] joins adjacent areas with the same rights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaMap {
     areas: Vec<Arc<Area>>,
 }
 
-/// A new map, and the areas of the old map that changed or disappeared.
+/// A new map, and the areas of the old map that the new map does not have.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) map: AreaMap,
@@ -113,7 +113,7 @@ impl AreaMap {
             && self.areas.windows(2).all(|pair| fits(&pair[0], &pair[1]))
     }
 
-    /// Index of the area that holds `va`.
+    /// The index of the area that contains address `va`.
     #[inline]
     pub(crate) fn find(&self, va: u64) -> Option<usize> {
         let index = self.areas.partition_point(|area| area.range.end <= va);
@@ -138,8 +138,9 @@ impl AreaMap {
         at >= range.end
     }
 
-    /// Builds a map that gives `range` the rights `prot`, or has no area in `range` if `prot` is `None`. Cuts
-    /// areas that overlap the range, and joins adjacent areas with equal rights.
+    /// Builds a map that gives `range` the rights `prot`, or has no area in `range` if `prot` is `None`.
+    /// Areas that overlap `range` keep only their parts outside `range`. After that, adjacent areas with
+    /// equal rights become one area.
     pub(crate) fn with(
         &self,
         range: Range<u64>,
@@ -172,8 +173,8 @@ impl AreaMap {
             put(&mut map, area.range.start.max(range.end)..area.range.end, area.prot);
         }
         map.areas.extend_from_slice(&self.areas[after..]);
-        // Keep the `Area` value of an adjacent area that did not change, so that the writer need not close
-        // it.
+        // Keep the old `Area` value of each adjacent area that did not change, so that the writer need not
+        // close this area.
         for area in &mut map.areas[before..] {
             let same = |old: &&Arc<Area>| old.range == area.range && old.prot == area.prot;
             if let Some(old) = self.areas[before..after].iter().find(same) {

@@ -1,13 +1,16 @@
-//! The macro that defines the three parts (axes) of a strategy. The specification names each value of an axis
-//! by a letter and a number. The letter P stands for the page table, V for areas (Linux's VMAs), and R for
-//! the count of resident pages. The specification describes more values than this crate implements.
+//! The macro `axis!`, which defines one of the three parts (axes) of a strategy. The specification names each
+//! value of an axis by a letter and a number, such as `P1`. The letter P stands for the page table, V for
+//! areas (Linux's VMAs), and R for the count of resident pages. The specification describes more values of P,
+//! V and R than this crate implements.
 //!
-//! To add a value to an axis, add one file, and one line in the axis's list. The line has the name, the
-//! module, and the name in words.
+//! To add a value to an axis, add one file, and one line in the axis's list. The line has the value's name,
+//! the value's module, and the name in words.
 
-/// `axis!` turns each line `Name = module, "the name in words";` into these items:
+/// Each value of an axis has a line such as `Name = module, "the name in words";`. From these lines, `axis!`
+/// makes these items:
 /// - `$kind`: the public enum of all values, with `ALL`, `name`, `summary` and `from_name`.
-/// - `$any`: an enum with the state that each value needs at run time. `$any::new` builds this state.
+/// - `$any`: an enum with the state that each value of the axis needs at run time. `$any::new` builds this
+///   state.
 /// - `each!(value, strategy => call)`: a macro that makes the call on the state inside `value`.
 macro_rules! axis {
     (
@@ -27,7 +30,7 @@ macro_rules! axis {
             /// All values of this axis.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The short name, such as `P1`.
+            /// The value's short name, such as `P1`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)* }

@@ -1,4 +1,5 @@
-//! Checks the invariants that hold while no task runs (spec §1.2). Every test run ends with this check.
+//! Checks the invariants of an engine that hold while no task runs (spec §1.2). Most tests of this crate end
+//! with this check.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -14,16 +15,17 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
 use crate::world::World;
 
-/// The counts of a successful check.
+/// Numbers that a successful [`Engine::check`] found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// The number of mapped pages in all address spaces. A shared page counts once in each address space.
+    /// The number of mapped pages in all address spaces. A shared page counts once in each address space. The
+    /// zero page does not count.
     pub pages: u64,
-    /// The number of tables, including the roots.
+    /// The number of page tables, including the root tables.
     pub tables: u64,
-    /// The number of different frames behind the pages.
+    /// The number of frames in the blocks that words map.
     pub frames: u64,
-    /// The number of words of reclaimed pages.
+    /// The number of words that name a reclaimed page.
     pub reclaimed: u64,
 }
 
@@ -31,23 +33,26 @@ pub struct Census {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A page is mapped outside of all areas, or has more rights than its area.
+    /// A page is mapped outside of all areas, or has more rights than its area. The fields of `Stray` are the
+    /// page's address and the page-table word.
     Stray(u64, Pte),
-    /// A word has the mark "busy", although no task is changing it.
+    /// A word has the mark "busy", although no task is changing the word. The fields of `Busy` are the
+    /// address that the word stands for, and the word.
     Busy(u64, Pte),
-    /// A page with several users is writable.
+    /// A word permits stores to a page that other words map too, or to the zero page. The fields of
+    /// `SharedWritable` are the page's address and the page-table word.
     SharedWritable(u64, Pte),
-    /// A block's reference count is wrong. The fields are the block, the number of words that map it, and the
-    /// count.
+    /// A block's reference count is wrong. The fields of `References` are the block, the number of words that
+    /// map the block, and the block's reference count.
     References(Pfn, u32, u32),
-    /// An address space's counts differ from its page table. The fields are the counts, and the numbers found
-    /// in the page table.
+    /// An address space's counts differ from its page table. The fields of `Counts` are the address space's
+    /// counts, and the numbers found in the page table.
     Counts(Counts, Counts),
     /// The number of frames that the allocator has allocated differs from the number of frames in use. The
-    /// two fields have these numbers.
+    /// fields of `Frames` are the number of allocated frames, and the number of frames in use.
     Frames(u64, u64),
-    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The two
-    /// fields have these numbers.
+    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The fields
+    /// of `Listed` are the number of listed blocks, and the number of blocks in use.
     Listed(u64, u64),
 }
 
@@ -73,15 +78,16 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// For each block, its order and the number of words that map it.
+/// For the first frame of each block, the block's order and the number of words that map the block.
 type Blocks = BTreeMap<u64, (Order, u32)>;
 
 impl<W: World> Engine<W> {
-    /// Checks the invariants, by reading every word of every table:
+    /// Reads every word of every page table, and checks these invariants:
     /// - Each page lies in an area, and its word has no more rights than the area.
-    /// - Each block's count equals the number of its mappings.
-    /// - Each address space's counts equal the pages and tables in its page table.
-    /// - The number of allocated frames equals the number of frames in use.
+    /// - No word is busy, and no word permits stores to a page with several users.
+    /// - Each address space's counts equal the numbers of pages and tables in its page table.
+    /// - The number of allocated frames equals the number of frames in use, and the number of listed blocks
+    ///   equals the number of blocks in use.
     ///
     /// `spaces` must be all address spaces of the engine. All tasks must have ended, because the counts are
     /// exact only after each task has folded its own counts.
@@ -123,7 +129,7 @@ impl<W: World> Engine<W> {
     }
 }
 
-/// The state of a pass over one address space's tables.
+/// The state of a pass over the page tables of one address space.
 struct Look<'a, W: World> {
     engine: &'a Engine<W>,
     map: &'a AreaMap,
@@ -166,7 +172,7 @@ impl<W: World> Look<'_, W> {
         Ok(())
     }
 
-    /// Checks that the page lies in an area with at least the word's rights.
+    /// Checks that the page lies in an area, and that the word has no more rights than this area.
     fn area(&self, word: Pte, va: u64, level: u8) -> Result<(), Violation> {
         let end = va + self.engine.geometry.word_span(level);
         let fits = self.map.find(va).is_some_and(|index| {

@@ -1,10 +1,10 @@
-//! Numbers of pages and tables of an address space, or differences of such numbers.
+//! Numbers of pages and page tables of an address space, or changes of such numbers.
 
-/// Numbers of pages and tables, or differences.
+/// Numbers of resident pages and page tables of an address space, or changes of such numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Resident pages. All pages of this crate are anonymous, so this number equals `anon_rss`. The crate
-    /// counts both, because Linux did so in 2005 and a fault paid for two counters.
+    /// The number of resident pages. All pages of this crate are anonymous, so `rss` equals `anon_rss`. The
+    /// crate has both counters, because Linux had both in 2005, and a fault paid for two counters.
     pub rss: i64,
     /// Anonymous resident pages.
     pub anon_rss: i64,

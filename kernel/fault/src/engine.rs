@@ -21,37 +21,38 @@ use crate::world::World;
 /// Sizes of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// The shape of all page tables.
+    /// The shape of all page tables of the engine.
     pub geometry: Geometry,
     /// The number of CPUs. CPUs are numbered from 0.
     pub cpus: u32,
-    /// The number of tasks that can exist at one time: usually one per CPU, and a few more.
+    /// The largest number of tasks that can exist at one time: usually one per CPU, and a few more.
     pub tasks: u32,
-    /// The number of page tables that can exist at one time, in all address spaces together. The words of the
-    /// tables are on the heap: 4 KiB per table with 4 KiB pages.
+    /// The largest number of page tables that can exist at one time, in all address spaces together. With
+    /// [`Geometry::PAGES_4K`], the words of each table take 4 KiB of the heap.
     pub tables: u32,
-    /// The number of frames that [`Task::prezero`](crate::Task::prezero) may clear in advance and keep for
-    /// each CPU. With 0, it clears none.
+    /// The largest number of cleared frames that [`Task::prezero`](crate::Task::prezero) keeps for each CPU.
+    /// With `prezeroed` 0, `prezero` clears no frames.
     pub prezeroed: u32,
-    /// The number of frames that a task fetches with one allocator call and keeps for its next faults (its
-    /// magazine), at most 32. With 0, each fault calls the allocator, as in Linux. Other tasks cannot use the
-    /// frames in a task's magazine, even when memory is short.
+    /// The number of frames that a task fetches with one allocator call and keeps for its next faults (the
+    /// task's magazine), at most 32. With `magazine` 0, a task calls the allocator for each frame, as in
+    /// Linux. Other tasks cannot use the frames in a task's magazine, even when memory is short.
     pub magazine: u32,
-    /// The number of lists of pages in use, each with its own lock. Linux has one list per node. With fewer
-    /// lists than CPUs, several CPUs share a list. If a strategy's faults write no other shared cache line,
-    /// the lock of such a list limits how many faults per second CPUs can handle together.
+    /// The number of lists of pages in use, each with its own lock. In Linux, the lists of each node have one
+    /// lock. With fewer lists than CPUs, several CPUs share a list. If a strategy's faults write no other
+    /// shared cache line, the lock of a shared list limits how many faults per second CPUs can handle
+    /// together.
     pub lru_lists: u16,
 }
 
 impl EngineConfig {
-    /// Sizes for one task per CPU. There is one list of pages in use per CPU, and there are enough tables to
-    /// map `pages` pages in one address space.
+    /// Makes the sizes for one task per CPU. The engine gets one list of pages in use per CPU, and enough
+    /// tables to map `pages` pages in one address space.
     #[must_use]
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
         let upper = leaves.div_ceil(u64::from(geometry.entries())) + u64::from(geometry.root_level());
-        // Add some spare tables. Each CPU may have prepared a table per level although another CPU has
-        // already put one there. A range may also begin in the middle of a table.
+        // Add some spare tables. Each CPU may have prepared a table per level, although another CPU has
+        // already put a table into the same word. A mapped range may also begin in the middle of a table.
         let spare =
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
@@ -60,11 +61,11 @@ impl EngineConfig {
     }
 }
 
-/// A stack of frames of one CPU that were cleared in advance.
+/// A stack of one CPU's frames that were cleared in advance.
 type ZeroPool<W> = Padded<Mutex<<W as pageset_core::Platform>::RawLock, Vec<Pfn>>>;
 
-/// An engine: the frames of a host, with page tables and lists. All address spaces of an engine use these
-/// frames and tables, and may share pages.
+/// An engine has the frames of a host, memory for page tables, and lists of pages in use. All address spaces
+/// of an engine use the engine's frames and tables, and may share pages.
 pub struct Engine<W: World> {
     pub(crate) world: W,
     pub(crate) geometry: Geometry,
@@ -83,8 +84,8 @@ pub struct Engine<W: World> {
 }
 
 impl<W: World> Engine<W> {
-    /// Builds an engine around `world`. The engine takes 16 bytes per frame and one page per table from the
-    /// heap.
+    /// Builds an engine around `world`. From the heap, the engine takes 16 bytes per frame, and about 8 bytes
+    /// per entry of each page table.
     #[must_use]
     pub fn new(world: W, config: &EngineConfig) -> Arc<Self> {
         let frames = FrameTable::new(world.frames().span());
@@ -120,8 +121,8 @@ impl<W: World> Engine<W> {
         self.prezeroed.len() as u32
     }
 
-    /// The number of blocks on the lists of pages in use. Blocks in a task's batch, on their way to a list,
-    /// are not counted.
+    /// The number of blocks on the lists of pages in use. Blocks that are still in a task's batch, on their
+    /// way to a list, do not count.
     pub fn listed_blocks(&self) -> u64 {
         self.lru.len()
     }
@@ -142,7 +143,7 @@ impl<W: World> Engine<W> {
         self.free_tasks.lock().push(slot);
     }
 
-    /// Allocates a frame, and a table that occupies this frame.
+    /// Allocates a page table, and the frame that the table occupies.
     pub(crate) fn take_table(&self, cpu: CpuId) -> Option<TableId> {
         let frame = self.world.frames().alloc(cpu, Order::ZERO, FrameUse::Table)?;
         match self.tables.take(frame) {
@@ -154,8 +155,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Does the same as [`take_table`](Self::take_table), for a task. If memory is short, gives the frames in
-    /// the task's magazine back and tries again.
+    /// Allocates a page table as [`take_table`](Self::take_table) does. If memory is short, gives the frames
+    /// in the task's magazine back to the allocator, and tries again.
     pub(crate) fn take_table_for(&self, local: &mut Local) -> Option<TableId> {
         match self.take_table(local.cpu) {
             None if self.empty_magazine(local) => self.take_table(local.cpu),
@@ -163,8 +164,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Allocates a block for a huge page. If none is free, gives the magazine back and tries again, because
-    /// the magazine's frames may be parts of such a block.
+    /// Allocates a block for a collapse. If no block is free, gives the frames of the task's magazine back
+    /// and tries again, because these frames may be parts of a block of this order.
     pub(crate) fn take_large(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let take = |local: &Local| self.world.frames().alloc(local.cpu, order, FrameUse::Anon);
         match take(local) {
@@ -173,7 +174,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Gives the magazine's frames back to the allocator. Returns whether there were any.
+    /// Gives the frames of the task's magazine back to the allocator. Returns whether the magazine had
+    /// frames.
     pub(crate) fn empty_magazine(&self, local: &mut Local) -> bool {
         let mut held = false;
         while let Some(pfn) = local.magazine.pop() {
@@ -185,14 +187,16 @@ impl<W: World> Engine<W> {
         held
     }
 
-    /// Waits for a grace period. When the period has ended, no task still uses a translation, a table number
-    /// or an area that the task read before this call.
+    /// Waits for a grace period. When the grace period has ended, every section that had begun before this
+    /// call has ended. So no section still uses a translation, a table number or an area that a task read
+    /// before this call.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
         debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);
         self.grace.wait(|| self.world.relax(local.cpu));
     }
 
-    /// Frees blocks that no word maps any more. No task may still hold a translation to them.
+    /// Frees blocks that no word maps any more. The caller has made sure that no task holds a translation to
+    /// these blocks.
     pub(crate) fn free_blocks(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
         if blocks.is_empty() {
             return;
@@ -210,7 +214,7 @@ impl<W: World> Engine<W> {
         self.frames.refs(pfn) == 0 && Lru::<W::RawLock>::is_unmarked(self.frames.frame(pfn))
     }
 
-    /// Frees tables that were taken out of the page-table tree. No task may be walking through these tables.
+    /// Frees tables that are not in the page-table tree. No task may be walking through these tables.
     pub(crate) fn free_tables(&self, local: &mut Local, tables: &mut Vec<TableId>) {
         for table in tables.drain(..) {
             let frame = self.tables.put(table);

@@ -10,9 +10,10 @@ pub enum FaultError {
     NoArea(u64),
     /// The area does not allow this access: a segmentation fault.
     NotAllowed(u64),
-    /// No frame or table is left for this address. The fault mapped no page, but it may have added tables.
+    /// No frame or page table is left for a fault at this address. The fault mapped no page, but may have
+    /// added page tables.
     OutOfMemory(u64),
-    /// The task and the address space belong to different engines. Nothing was changed.
+    /// The task and the address space belong to different engines. The fault changed nothing.
     OtherMachine(u64),
 }
 
@@ -44,16 +45,17 @@ pub enum SpaceError {
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// No frame or table is left. The areas and the contents of all pages are unchanged. But a failed fork
-    /// may have made pages read-only. The next store to such a page copies the page, or makes it writable
-    /// again. A failed unmap or protect may have split a huge page.
+    /// No frame or page table is left. An operation with this error has changed no area and no page's
+    /// contents. But a failed fork may have made pages read-only. The next store to such a read-only page
+    /// copies the page, or makes the page writable again. A failed unmap or protect may have split a huge
+    /// page.
     OutOfMemory,
-    /// The engine has as many tasks as it was built for.
+    /// All tasks that the engine was built for exist already.
     TooManyTasks,
     /// The engine has no such CPU.
     BadCpu,
-    /// The operation is not possible for this page. Either the page is not mapped, is shared, is part of a
-    /// larger block, or is being moved. Or no single area covers the range.
+    /// The page cannot be reclaimed or collapsed. For example, the page is not mapped, is shared, or is part
+    /// of a larger block, or no single area covers the range of the huge page.
     NotEligible,
     /// The host cannot keep the contents of reclaimed pages.
     NoSwap,

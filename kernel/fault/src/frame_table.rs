@@ -1,5 +1,5 @@
-//! The engine's data about each frame, 16 bytes. The data corresponds to the parts of Linux's struct page
-//! that anonymous memory needs.
+//! The engine keeps 16 bytes of data about each frame. The data corresponds to the parts of Linux's struct
+//! page that anonymous memory needs.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -8,7 +8,8 @@ use pageset_core::{Order, Pfn};
 
 use crate::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
-/// The data of one frame. The data of a block of several frames is kept with the block's first frame.
+/// The data of one frame. The first frame of a block has the reference count, the mark and the links of the
+/// whole block.
 pub(crate) struct Frame {
     /// Number of page-table words that map the block or a part of it, plus temporary references.
     refs: AtomicU32,
@@ -16,7 +17,7 @@ pub(crate) struct Frame {
     order: AtomicU8,
     /// The mark that says whether the block is on a list of pages in use. See [`lru`](crate::lru).
     pub(crate) listed: AtomicU16,
-    /// The next newer block on the same list, as its frame index + 1. 0 if there is no newer block.
+    /// The index of the next newer block's frame on the same list, plus 1. 0 if there is no newer block.
     pub(crate) newer: AtomicU32,
     pub(crate) older: AtomicU32,
 }
@@ -54,16 +55,17 @@ impl FrameTable {
         &self.frames[self.index(pfn) as usize]
     }
 
-    /// The block that contains a frame in use. A block begins at a multiple of its size.
+    /// The first frame and the order of the block that contains a frame in use. A block begins at a multiple
+    /// of its size.
     #[inline]
     pub(crate) fn block(&self, pfn: Pfn) -> (Pfn, Order) {
         let order = Order::new(self.frame(pfn).order.load(Ordering::Relaxed)).unwrap_or_default();
         (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
     }
 
-    /// Prepares a new block that `refs` words are about to map. Race: another task that read an older word
-    /// for the same frame may take a temporary reference from now on. So the caller must give the block up by
-    /// [`put`](Self::put), even if no word ever maps it.
+    /// Prepares a new block that `refs` words are about to map. Race: after this call, another task that read
+    /// an older word for the same frame may take a temporary reference. So even if no word ever maps the
+    /// block, the caller must give the block up by [`put`](Self::put).
     #[inline]
     pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         let first = self.index(pfn) as usize;
@@ -89,10 +91,11 @@ impl FrameTable {
         debug_assert!(before > 0, "frame {pfn} is free, and a task maps it");
     }
 
-    /// Takes a temporary reference, unless the block is free. Returns the block's first frame, which
-    /// [`put`](Self::put) needs. Race: after the caller read a word that names the frame, other tasks may
-    /// have freed the frame and used it in another block. So after this call, the caller reads the word and
-    /// [`block`](Self::block) again. If either has changed, the caller gives the reference back.
+    /// Takes a temporary reference to the block of `pfn`, unless the block is free. Returns the block's first
+    /// frame, which [`put`](Self::put) needs. Race: after the caller read a word that names the frame, other
+    /// tasks may have freed the frame and used the frame in another block. So after this call, the caller
+    /// reads the word and [`block`](Self::block) again. If the word or the block has changed, the caller
+    /// gives the reference back.
     pub(crate) fn try_get(&self, pfn: Pfn) -> Option<Pfn> {
         let more = |refs: u32| (refs > 0).then_some(refs + 1);
         let head = self.block(pfn).0;
@@ -100,7 +103,8 @@ impl FrameTable {
         refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok().then_some(head)
     }
 
-    /// Drops `refs` references. If no reference is left, returns the block, and the caller must free it.
+    /// Drops `refs` references to the block of `pfn`. If no reference is left, returns the block, and the
+    /// caller must free the block.
     #[inline]
     #[must_use]
     pub(crate) fn put(&self, pfn: Pfn, refs: u32) -> Option<(Pfn, Order)> {
@@ -110,7 +114,7 @@ impl FrameTable {
         (before == refs).then_some(block)
     }
 
-    /// Number of references to a block.
+    /// The number of references to the block that begins at `head`.
     pub(crate) fn refs(&self, head: Pfn) -> u32 {
         self.frame(head).refs.load(Ordering::Acquire)
     }

@@ -17,7 +17,7 @@ pub enum FrameUse {
 }
 
 impl FrameUse {
-    /// The request to the core's allocator for a block of this order and use.
+    /// The request that asks the allocator of `pageset-core` for a block of this order and use.
     #[must_use]
     pub const fn request(self, order: Order) -> Request {
         match self {
@@ -29,14 +29,14 @@ impl FrameUse {
 
 /// A source of blocks of `2^order` frames. The trait has the functions that an engine needs of an allocator.
 pub trait FrameSource {
-    /// The range of all frames that may ever be handed out.
+    /// A range of frame numbers that contains every frame of this source.
     fn span(&self) -> Range<u64>;
 
-    /// Allocates a block, aligned to its size. Returns `None` if there is none.
+    /// Allocates a block that begins at a multiple of its size. Returns `None` if no such block is free.
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
 
     /// Fills the empty slots of `frames` with single frames, beginning with the first empty slot. Returns the
-    /// number of filled slots. If memory is short, some slots stay empty.
+    /// number of slots that this call filled. If memory is short, some slots stay empty.
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
         let mut got = 0;
         for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
@@ -52,20 +52,20 @@ pub trait FrameSource {
     /// Takes back a block that this source has allocated.
     ///
     /// # Errors
-    /// An error if the block was not handed out. In that case nothing changes.
+    /// An error if this source has not allocated the block. A call that returns an error changes nothing.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// If the source refuses blocks, the error of the first refused block. The source still takes all other
-    /// blocks back.
+    /// If the source refuses blocks, the result is the error of the first refused block. The source still
+    /// takes back all blocks that the source does not refuse.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
 
-    /// The number of frames that are handed out now, or `None` if the source does not count them. May be
-    /// slow. Exact only while no CPU allocates or frees.
+    /// The number of frames that are allocated now, or `None` if the source does not count allocated frames.
+    /// The call may be slow. The number is exact only while no CPU allocates or frees.
     fn frames_allocated(&self) -> Option<u64> {
         None
     }
@@ -101,8 +101,8 @@ impl<A: FrameAllocator> FrameSource for A {
     }
 }
 
-/// A source for tests and measurements, at the lowest cost. The source hands out frames in ascending order,
-/// each frame once. It only counts freed frames.
+/// A cheap frame source for tests and measurements. A `Bump` hands out frames in ascending order, each frame
+/// once. A `Bump` counts freed frames, but never hands out freed frames again.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,
@@ -131,7 +131,7 @@ impl FrameSource for Bump {
             start.checked_add(frames).filter(|end| *end <= self.span.end).map(|end| (start, end))
         };
         let before = self.next.fetch_update(Relaxed, Relaxed, |next| Some(place(next)?.1)).ok()?;
-        // Frames that are skipped for alignment are lost.
+        // Frames that this call skips for alignment are never used, so count them as freed.
         let (start, _) = place(before)?;
         self.freed.fetch_add(start - before, Relaxed);
         Some(Pfn(start))

@@ -2,7 +2,7 @@
 
 use pageset_core::Order;
 
-/// Shape of an address space's page table. Level 0 is the leaf table.
+/// The shape of an address space's page table. Leaf tables have level 0.
 ///
 /// # Invariants
 /// Limits: page shift 6 to 30, index bits 1 to 16, 2 to 6 levels, and at most 62 address bits in total.
@@ -21,8 +21,8 @@ impl Geometry {
     /// entries, 3 levels. A leaf table covers 32 MiB, and addresses have 47 bits.
     pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
 
-    /// Makes another shape, for example for tests with a model checker. Returns `None` if a number is outside
-    /// the limits of the type.
+    /// Makes a shape, for example a small shape for a model checker. Returns `None` if a number is outside
+    /// the limits of `Geometry`.
     #[must_use]
     pub const fn new(page_shift: u8, index_bits: u8, levels: u8) -> Option<Self> {
         let sane = 6 <= page_shift
@@ -31,7 +31,7 @@ impl Geometry {
             && index_bits <= 16
             && 2 <= levels
             && levels <= 6;
-        // INVARIANT: these conditions check all limits.
+        // INVARIANT: the two conditions of this `if` check all limits of `Geometry`.
         if sane && page_shift + index_bits * levels <= 62 {
             Some(Self { page_shift, index_bits, levels })
         } else {
@@ -57,30 +57,31 @@ impl Geometry {
         1 << self.index_bits
     }
 
-    /// First address beyond the address space.
+    /// The first address after the end of the address space.
     #[must_use]
     pub const fn end(self) -> u64 {
         1 << (self.page_shift + self.index_bits * self.levels)
     }
 
-    /// Bytes that a table of `level` covers: 2 MiB for level 0 of [`PAGES_4K`](Self::PAGES_4K).
+    /// The number of bytes that a table of level `level` covers: 2 MiB for level 0 of
+    /// [`PAGES_4K`](Self::PAGES_4K).
     #[must_use]
     pub const fn table_span(self, level: u8) -> u64 {
         1 << (self.page_shift + self.index_bits * (level + 1))
     }
 
-    /// Bytes that one word of a table of `level` covers.
+    /// The number of bytes that one word in a table of level `level` covers.
     pub(crate) const fn word_span(self, level: u8) -> u64 {
         self.table_span(level) >> self.index_bits
     }
 
-    /// Pages that one word of a table of `level` maps.
+    /// The number of small pages that one word in a table of level `level` covers.
     pub(crate) const fn pages_per_word(self, level: u8) -> i64 {
         1 << (self.index_bits * level)
     }
 
-    /// The order of a huge page, which one word of level 1 maps. `None` if this order exceeds the core's
-    /// largest order.
+    /// The order of a huge page, which one word of level 1 maps. `None` if this order exceeds the largest
+    /// order of `pageset-core`.
     #[must_use]
     pub const fn huge_order(self) -> Option<Order> {
         Order::new(self.index_bits)
@@ -97,7 +98,7 @@ impl Geometry {
         (va >> (self.page_shift + self.index_bits * level)) as u32 & (self.entries() - 1)
     }
 
-    /// First address of the page that holds `va`.
+    /// The first address of the small page that contains `va`.
     #[inline]
     pub(crate) const fn page_start(self, va: u64) -> u64 {
         va & !(self.page_bytes() - 1)

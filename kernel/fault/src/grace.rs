@@ -1,10 +1,11 @@
 //! Grace periods, as in RCU. A writer unlinks a table, an area or a page, and then waits until no task can
-//! still use it (orderings E5 and E6 of spec §1.3).
+//! still use the unlinked object (orderings E5 and E6 of spec §1.3).
 //!
 //! Each task has a counter on its own cache line. The counter is odd while the task is inside a section. A
-//! task that reads a table number, an area or a translation may use it only until the section ends. Under V1
-//! and V2, a lock that keeps writers out also suffices. A writer waits until every counter that was odd has
-//! changed. Decision 0007 says why this is not crossbeam-epoch.
+//! task may use the table numbers, areas and translations that it reads in a section only until the section
+//! ends. Under V1 and V2, a fault needs no section, because the fault holds a lock that keeps writers out. In
+//! a grace period, a writer waits until every counter that was odd has changed. Decision 0007 says why this
+//! module does not use crossbeam-epoch.
 
 use alloc::boxed::Box;
 
@@ -16,7 +17,7 @@ pub(crate) struct Grace {
 }
 
 impl Grace {
-    /// Counters for tasks 0 to `tasks` - 1.
+    /// Makes the section counters of tasks 0 to `tasks` - 1.
     pub(crate) fn new(tasks: u32) -> Self {
         Self { sections: (0..tasks).map(|_| Padded(AtomicU64::new(0))).collect() }
     }
@@ -31,12 +32,13 @@ impl Grace {
         // Race: a task begins a section while a writer unlinks an object and calls `wait`. By this fence, the
         // task stores its counter before it reads tables and areas. By the fence in `wait`, the writer
         // unlinks the object before it reads the counters. So either the writer sees the section and waits,
-        // or the task does not find the object. Nearly the whole cost of a section is this fence: 6 to 9 ns
-        // (decision 0007).
+        // or the task does not find the unlinked object. Nearly the whole cost of a section is this fence,
+        // which takes 6 to 9 ns (decision 0007).
         fence(Ordering::SeqCst);
     }
 
-    /// Ends the section. From here on, the task must not use anything that it read inside the section.
+    /// Ends the task's section. After this call, the task must not use tables, areas or translations that it
+    /// read inside the section.
     #[inline]
     pub(crate) fn leave(&self, task: u32) {
         let section = &self.sections[task as usize].0;
@@ -49,8 +51,8 @@ impl Grace {
         self.sections[task as usize].0.load(Ordering::Relaxed) % 2 == 1
     }
 
-    /// Waits until no task can use anything that was unlinked before this call. The caller must not be in a
-    /// section.
+    /// Waits until all sections that had begun before this call have ended. After the wait, no section uses
+    /// an object that a writer unlinked before this call. The caller must not be in a section.
     pub(crate) fn wait(&self, mut relax: impl FnMut()) {
         fence(Ordering::SeqCst);
         for section in &self.sections {

@@ -1,5 +1,5 @@
 //! The right to change page-table words. The right is a lock that the task holds, or nothing if the strategy
-//! changes words by compare-exchange.
+//! needs no lock for the change.
 
 use lock_api::{Mutex, MutexGuard};
 use pageset_core::CpuId;
@@ -7,9 +7,9 @@ use pageset_core::CpuId;
 use crate::stats::LockStats;
 use crate::world::World;
 
-/// The right to change page-table words. The right ends when this value is dropped.
+/// The right to change page-table words. The right ends when the `Held` value is dropped.
 pub(crate) enum Held<'a, W: World> {
-    /// No lock is held: words are changed by compare-exchange.
+    /// The task holds no lock, because the strategy needs no lock for this change.
     Nothing,
     /// A lock.
     Lock { _guard: MutexGuard<'a, W::RawLock, ()> },

@@ -1,5 +1,5 @@
-//! A world made of a lock type, an allocator and a memory. Use it for real threads if the engine need not
-//! measure times.
+//! A world made of a lock type, an allocator and a memory. Use a [`Host`] for real threads if the engine need
+//! not measure times.
 
 use core::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use pageset_core::lock_api::RawMutex;
 use crate::frames::FrameSource;
 use crate::world::{Memory, World};
 
-/// A platform with locks of type `R` and no events, for the core's allocator.
+/// A platform for the allocator of `pageset-core`, with locks of type `R` and without events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locks<R>(PhantomData<fn() -> R>);
 
@@ -30,7 +30,7 @@ impl<R: RawMutex> Platform for Locks<R> {
     }
 }
 
-/// A world with locks of type `R`, frames from `F` and contents in `M`.
+/// A world with locks of type `R`, frames from an `F`, and page contents in an `M`.
 ///
 /// ```
 /// use pageset_fault::{Bump, Geometry, Host, Engine, EngineConfig, NoMemory};
@@ -47,7 +47,7 @@ pub struct Host<R, F, M> {
 }
 
 impl<R, F, M> Host<R, F, M> {
-    /// Builds a world from these parts.
+    /// Builds a world from a frame source and a memory.
     #[must_use]
     pub const fn new(frames: F, memory: M) -> Self {
         Self { frames, memory, locks: Locks::new() }

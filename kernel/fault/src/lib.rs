@@ -1,13 +1,14 @@
-//! A library with the code of a kernel that handles page faults for anonymous memory. The caller chooses how
-//! faults lock and count.
+//! A library that handles page faults for anonymous memory as a kernel does. The caller chooses which locks
+//! faults take, and how the engine counts resident pages.
 //!
 //! An address space has areas (Linux's VMAs), a page table of real atomic words, and frames from an
-//! allocator. A [`Strategy`] says how areas, page table and counts stay consistent while several tasks run. A
-//! strategy has three parts.
+//! allocator. A [`Strategy`] says how areas, page table and counts of resident pages stay consistent while
+//! several tasks run. A strategy has three parts: P, V and R.
 //! - P: [`TableSync`] protects the page table, by one lock, a lock per table, or compare-exchange.
-//! - V: [`Stabilise`] keeps an area unchanged during a fault: by mmap_sem, a lock per area, a second look at
-//!   the area, or an epoch.
-//! - R: [`Account`] counts resident pages: in shared counters, or first in counters of each task.
+//! - V: [`Stabilise`] prevents or detects changes of an area during a fault: by mmap_sem, a lock per area, a
+//!   second check of the area, an epoch, or not at all.
+//! - R: [`Account`] counts resident pages: in counters that all tasks share, or first in counters of each
+//!   task.
 //!
 //! A program can compare the strategies of different kernels on threads, in virtual time, or under a model
 //! checker.
@@ -18,20 +19,23 @@
 //!
 //! - *Area*: a range of addresses with the same rights.
 //!
-//! - *Write*: a change of an address space's areas. While a write goes on, the areas that it changes are
-//!   *closed*: no fault may use them.
+//! - *Write*: a map, unmap, protect, fork, collapse or reclaim. In an address space, one write runs at a
+//!   time. A write may *close* areas. Until the write ends, no fault may map pages in a closed area.
 //!
-//! - *Section*: a part of a fault or access. Inside a section, the task may use tables, areas and
-//!   translations that it has read. A writer waits for a *grace period* before it frees them, as in RCU.
+//! - *Section*: a part of a fault or of an access. Inside a section, a task may use the page tables and
+//!   translations that the task has read. Before a writer frees tables or pages, the writer waits until all
+//!   earlier sections have ended (a *grace period*, as in RCU).
 //!
-//! - *Fold*: to add the counts of a task to the counters of the address space.
+//! - *Fold*: to add the counts that a task keeps for itself to the counters of the address space.
 //!
 //! - *Gang*: a block of several pages that one fault maps into adjacent words (Linux's mTHP).
 //!
-//! - *Run*: pages that one fault maps ahead of their use, each with its own frame.
+//! - *Run*: adjacent pages that one fault maps, each with its own frame. The task has touched only the first
+//!   page.
 //!
-//! The host supplies a [`World`]: locks, a [`FrameSource`], and a [`Memory`]. An [`Engine`] uses this world,
-//! and has page tables. An [`AddressSpace`] has areas and counters, and a [`Task`] does the work:
+//! The host supplies a [`World`]: locks, a [`FrameSource`], and a [`Memory`]. An [`Engine`] holds the host's
+//! world, and the memory for the page tables of all address spaces. An [`AddressSpace`] has areas and
+//! counters. A [`Task`] maps areas and handles faults:
 //!
 //! ```
 //! use pageset_core::CpuId;
@@ -53,16 +57,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A fault uses the modules in this order. `task` is the thread, and `local` is its private state. `fault`
-//! has the steps. `stabilise` keeps the area from changing, and `area` has the area's rights. `table` and
-//! `pte` have the page-table words. `frames` and `prezero` supply the page. `sync` changes the word.
-//! `account` counts the page, and `lru` adds it to a list of pages in use.
+//! This list has the modules in the order of their use by a fault. `task` has the type of a thread, and
+//! `local` has a task's private state. `fault` has the steps of a fault. `stabilise` keeps the fault's area
+//! from changing, and `area` has the area's rights. `table` and `pte` have the page-table words. `frames` and
+//! `prezero` supply the page. `sync` changes the page-table word. `account` counts the page, and `lru` adds
+//! the page's block to a list of pages in use.
 //!
 //! Other modules are `space` (changes areas), `mm` (the state that all strategies share), `grace` (when
 //! memory may be freed), `frame_table` (references to frames) and `check` (the invariants).
 //!
-//! "Spec §n" in comments refers to `docs/spec/fault.md`. E1 to E9 are the memory orderings in §1.3 of this
-//! specification.
+//! "Spec §n" in comments refers to `docs/spec/fault.md`. E1 to E9 in comments are the memory orderings in
+//! §1.3 of `docs/spec/fault.md`.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! A task's private state. Operations of the engine take this state as an argument, so no thread-local
-//! storage is needed.
+//! A task's private state. Operations of the engine take a task's private state as an argument, so the engine
+//! needs no thread-local storage.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -28,7 +28,8 @@ pub(crate) struct Local {
     pub(crate) lru: LruBatch,
     pub(crate) magazine: Magazine,
     pub(crate) prefault: Prefault,
-    /// Blocks to free when the fault is over and no task can hold a translation to them any more.
+    /// Blocks that this task has unmapped during a fault. After the fault, the task waits until no task holds
+    /// a translation to these blocks, and then frees the blocks.
     pub(crate) unmapped: Vec<(Pfn, Order)>,
 }
 
@@ -54,7 +55,7 @@ impl Local {
 /// line, not even a reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
-    /// The address space and the number of the map. `None` before the first use.
+    /// The number of the address space, and the number of this area map. `None` before the first use.
     pub(crate) version: Option<(u32, u64)>,
     pub(crate) map: Arc<AreaMap>,
     /// The index of the area that the last search found. The next search tries this area first, because
@@ -63,7 +64,7 @@ pub(crate) struct KnownAreas {
 }
 
 impl KnownAreas {
-    /// Index of the area that holds `va`.
+    /// The index of the area that contains address `va`.
     #[inline]
     pub(crate) fn find(&mut self, va: u64) -> Option<usize> {
         let is_last = self.map.areas().get(self.last).is_some_and(|area| area.range.contains(&va));
@@ -73,7 +74,7 @@ impl KnownAreas {
         Some(self.last)
     }
 
-    /// The area that the ticket names.
+    /// The area with index `index`, which a ticket holds.
     #[inline]
     pub(crate) fn area(&self, index: usize) -> &Area {
         &self.map.areas()[index]

@@ -1,14 +1,14 @@
 //! Lists of blocks in use, newest first, each with a lock. A task collects new blocks in its *batch*, and
-//! adds a full batch to a list at once. Linux has such lists for each node (LRU), and calls the batches
-//! pagevecs. This crate never searches the lists for pages to reclaim. The crate keeps the lists only so that
-//! its faults take the same locks as faults in Linux.
+//! moves a full batch to a list under one hold of the list's lock. Linux has such lists for each node (LRU),
+//! and calls the batches pagevecs. This crate never searches the lists for pages to reclaim. The crate keeps
+//! the lists only so that its faults take the same locks as faults in Linux.
 //!
-//! Each block has a mark: 0 if the block is not listed, 1 if it is in a task's batch, 2 or more if it is on a
-//! list. A task that frees a block clears the mark, but does not search the batches of other tasks. So a
-//! batch may have old entries for blocks that are free or have a new user. Only blocks with mark 1 move from
-//! a batch to a list. If a block with a new user has mark 1 again, an old entry may move the block to a list,
-//! even before a word maps the block. This move is safe for two reasons. The new user would soon add the
-//! block to a list anyway, and a free takes the block off its list.
+//! Each block has a mark: 0 for a free block, 1 for a block in use that is not yet on a list, and 2 or more
+//! for a block on a list. A task that frees a block clears the mark, but does not search the batches of other
+//! tasks. So a batch may have old entries of blocks that are free or have a new user. Only blocks with mark 1
+//! (in use, not yet on a list) move from a batch to a list. If a block with a new user has mark 1 again, an
+//! old entry may move the block to a list, even before a word maps the block. Such an early move is safe,
+//! because the new user would soon add the block to a list anyway, and a free takes the block off its list.
 
 use alloc::boxed::Box;
 
@@ -18,8 +18,8 @@ use pageset_core::{CpuId, Order, Pfn};
 use crate::atomic::{Ordering::Relaxed, Padded};
 use crate::frame_table::{Frame, FrameTable};
 
-/// The number of blocks that a task collects before it takes the lock. (A guess at the size of Linux's
-/// pagevec.)
+/// The number of blocks that a task collects before it takes a list's lock. `BATCH` is a guess at the size of
+/// Linux's pagevec.
 const BATCH: usize = 15;
 
 const UNLISTED: u16 = 0;
@@ -50,12 +50,13 @@ pub(crate) struct Lru<R> {
 }
 
 impl<R: lock_api::RawMutex> Lru<R> {
-    /// Makes `lists` lists, but at least one. CPUs are distributed evenly over the lists.
+    /// Makes `lists` lists, but at least one. The number of a CPU's list is the CPU's number modulo the
+    /// number of lists.
     pub(crate) fn new(lists: u16) -> Self {
         Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }
 
-    /// Number of blocks on the lists. Blocks in batches are not counted.
+    /// The number of blocks on all lists. Blocks in batches do not count.
     pub(crate) fn len(&self) -> u64 {
         self.lists.iter().map(|list| list.0.lock().blocks).sum()
     }
@@ -72,7 +73,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
         frame.listed.load(Relaxed) == UNLISTED
     }
 
-    /// Adds a marked block to the task's batch. A full batch moves to the CPU's list.
+    /// Adds a marked block to the task's batch. Moves a full batch to the list of the task's CPU.
     #[inline]
     pub(crate) fn add(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch, pfn: Pfn) {
         batch.blocks[batch.len] = pfn;
@@ -82,7 +83,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
         }
     }
 
-    /// Moves a batch to the CPU's list.
+    /// Moves the blocks of a batch to the list of the task's CPU.
     #[cold]
     pub(crate) fn flush(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch) {
         if batch.len == 0 {
@@ -120,8 +121,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
     }
 }
 
-/// The list that a block is on. If the block is still in a batch, clears the block's mark, so that the
-/// batch's entry has no effect.
+/// The number of the list that a block is on. If the block is still in a batch, clears the block's mark, so
+/// that the batch's entry has no effect.
 fn list_of(frame: &Frame) -> Option<u16> {
     match frame.listed.load(Relaxed) {
         UNLISTED => None,

@@ -1,21 +1,22 @@
 //! A magazine is a few frames that a task fetches with one allocator call and keeps for its next faults. So
-//! several faults share the cost of a call.
+//! one allocator call serves several faults.
 //!
-//! Other tasks cannot use these frames. So the task gives them back when it ends, and when it finds no free
-//! frame for a table or a huge page.
+//! Other tasks cannot use the frames in a task's magazine. So a task gives these frames back when it ends,
+//! and when it finds no free frame for a table or no free block for a collapse.
 
 use pageset_core::{CpuId, Order, Pfn};
 
 use crate::frames::{FrameSource, FrameUse};
 
-/// The largest size of a magazine. The number is small, because a sleeping task keeps its frames.
+/// The largest number of frames in a magazine. `FRAMES_MAX` is small, because a sleeping task keeps the
+/// frames of its magazine.
 const FRAMES_MAX: usize = 32;
 
 /// Frames of one task, in the order of the allocator's answer.
 #[derive(Default)]
 pub(crate) struct Magazine {
     frames: [Option<Pfn>; FRAMES_MAX],
-    /// The index of the next frame to use. Slots before it are empty.
+    /// The index of the next frame to use. Slots before index `next` are empty.
     next: usize,
     /// The number of slots that a fetch fills. 0 if the task has no magazine.
     slots: usize,
@@ -45,7 +46,7 @@ impl Magazine {
         self.pop()
     }
 
-    /// Takes a frame without calling the allocator.
+    /// Takes a frame from the magazine. Never calls the allocator.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Pfn> {
         let pfn = self.frames[..self.slots].get_mut(self.next)?.take()?;
@@ -53,7 +54,7 @@ impl Magazine {
         Some(pfn)
     }
 
-    /// The frame that will be used next, if the magazine is not empty.
+    /// The frame that the next [`pop`](Self::pop) takes, if the magazine is not empty.
     #[inline]
     pub(crate) fn peek(&self) -> Option<Pfn> {
         *self.frames[..self.slots].get(self.next)?

@@ -19,18 +19,19 @@ pub(crate) struct Mm<W: World> {
     engine: Arc<Engine<W>>,
     id: u32,
     root: TableId,
-    /// The map of all areas. `map_number` is its number.
+    /// The map of all areas of the address space. `map_number` is the number of this map.
     areas: Mutex<W::RawLock, Arc<AreaMap>>,
     map_number: AtomicU64,
-    /// Number of the write in progress, or of the next write.
+    /// The number of the write in progress, or of the next write if no write is in progress.
     write_number: AtomicU64,
-    /// mmap_sem: a reader-writer lock with one writer at a time. Under V1, every fault is a reader. Under
-    /// another V, only a fault that looks for its area again is a reader.
+    /// mmap_sem: a reader-writer lock with one writer at a time. Under V1, every fault takes mmap_sem as a
+    /// reader. Under V0, V2, V3 and V7, only a fault that looks for its area again takes mmap_sem as a
+    /// reader.
     mmap_lock: Padded<RwSem>,
     /// Linux's page_table_lock.
     pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,
-    /// The lock of the shared counters under strategy R4. A task takes it to add its slot to the shared
-    /// counters.
+    /// The lock of the shared counters under strategy R4. A task takes this lock to add its slot to the
+    /// shared counters.
     pub(crate) fold_lock: Padded<Mutex<W::RawLock, ()>>,
 }
 
@@ -96,7 +97,7 @@ impl<W: World> Mm<W> {
         self.mmap_lock.0.write(self.world(), cpu, self.mmap_line());
     }
 
-    /// Ends a write. The areas that this write closed are open from here on.
+    /// Ends a write, and so opens the areas that the write had closed.
     pub(crate) fn end_write(&self, cpu: CpuId) {
         self.write_number.fetch_add(1, Ordering::Release);
         self.mmap_lock.0.end_write(self.world(), cpu, self.mmap_line());
@@ -129,14 +130,14 @@ impl<W: World> Mm<W> {
         Arc::clone(&self.areas.lock())
     }
 
-    /// Replaces the map. Only the writer calls this function.
+    /// Replaces the area map. Only the writer calls this function.
     pub(crate) fn publish(&self, map: Arc<AreaMap>) {
         let mut current = self.areas.lock();
         *current = map;
         self.map_number.fetch_add(1, Ordering::Release);
     }
 
-    /// Makes the task's reference point to the current map. Returns the map's number.
+    /// Makes the task's reference `known` point to the current area map. Returns the number of this map.
     #[inline]
     pub(crate) fn refresh(&self, known: &mut KnownAreas) -> u64 {
         let number = self.map_number();

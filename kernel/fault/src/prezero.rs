@@ -34,7 +34,7 @@ impl<W: World> Engine<W> {
     }
 
     /// Frees the cleared frames of a CPU. Call this function if the CPU will handle no more faults. Returns
-    /// the number of frames.
+    /// the number of freed frames.
     pub fn empty_prezeroed(&self, cpu: CpuId) -> usize {
         let frames = core::mem::take(&mut *self.prezeroed[cpu.index()].0.lock());
         for pfn in &frames {

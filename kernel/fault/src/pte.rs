@@ -1,33 +1,35 @@
 //! One word of a page table (Linux's pte).
 //!
-//! One rule keeps concurrent faults correct: **a fault may put a new page or table into a word only if the
-//! word is all zeros** (spec §1.1).
+//! One rule keeps concurrent faults correct: **only a word that is all zeros is empty, and any fault may fill
+//! an empty word** (spec §1.1).
 
 use pageset_core::Pfn;
 
 use crate::area::Access;
 
-/// One 8-byte word of a page table. Bits that x86-64 defines have the same positions here.
+/// One 8-byte word of a page table. Bits that x86-64 defines have the same positions as in x86-64.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pte(u64);
 
-/// The index of a page table among all tables. A word that leads to a table has this index instead of a frame
-/// number.
+/// The index of a page table among all page tables of an engine. A word that leads to a table has the table's
+/// index instead of a frame number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub(crate) u32);
 
 /// The meaning of a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// The word maps nothing, and any fault may fill it.
+    /// The word is all zeros and maps nothing. Any fault may fill the word.
     Empty,
     /// The word maps a page, or on level 1 a huge page.
     Page,
     /// The word leads to this table of the next lower level.
     Table(TableId),
-    /// The page was reclaimed. The host keeps its contents in this slot.
+    /// The page was reclaimed. The field of `Reclaimed` is the number of the host's slot that keeps the
+    /// page's contents.
     Reclaimed(u64),
-    /// Another task is changing the word. A fault must start again from the root.
+    /// Another task is changing the word, or has taken the word's table out of the tree. A fault must start
+    /// again from the root.
     Busy,
 }
 
@@ -41,22 +43,24 @@ impl Pte {
     const ACCESSED: u64 = 1 << 5;
     const DIRTY: u64 = 1 << 6;
     const HUGE: u64 = 1 << 7;
-    /// Bits 52 to 62 are available to software.
+    /// In x86-64's format, bits 52 to 62 are available to software.
     const ANON: u64 = 1 << 52;
     const POISONED: u64 = 1 << 53;
     const META: u64 = 1 << 54;
     const MIGRATING: u64 = 1 << 55;
-    /// The shared zero page. The zero page has no reference count, and no address space counts it.
+    /// The word maps the zero page, which all address spaces share. The zero page has no reference count, and
+    /// no address space counts the zero page.
     const ZERO_PAGE: u64 = 1 << 56;
-    /// Prefaulting mapped the page, not a fault on this page itself.
+    /// A fault on another page of the same run mapped this page (prefaulting).
     const PREFAULTED: u64 = 1 << 57;
     const NUMBER_SHIFT: u32 = 12;
     const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
 
-    /// The value of a word in a table that a collapse takes out of the tree. No fault may fill such a word.
+    /// The value of a word in a table that a collapse takes out of the tree. No fault may fill a word with
+    /// the value `POISON`.
     pub(crate) const POISON: Self = Self(Self::POISONED);
-    /// The value of a word during a collapse of its table, or during a reclaim of its page. A fault on this
-    /// word must wait.
+    /// The value of a word while a collapse replaces the table that the word names, or while a reclaim takes
+    /// the page that the word maps. A fault that finds the value `MIGR` must wait.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
 
     #[inline]
@@ -75,7 +79,7 @@ impl Pte {
         (self.0 & Self::NUMBER) >> Self::NUMBER_SHIFT
     }
 
-    /// The word for an anonymous page that was read and not yet written.
+    /// The word that maps an anonymous page with the right to read.
     #[inline]
     pub(crate) const fn anon(pfn: Pfn) -> Self {
         Self(
@@ -136,14 +140,14 @@ impl Pte {
         Self(self.0 | Self::ACCESSED)
     }
 
-    /// Whether the word maps a page.
+    /// Whether the word maps a page or leads to a table.
     #[inline]
     #[must_use]
     pub const fn is_present(self) -> bool {
         self.0 & Self::PRESENT != 0
     }
 
-    /// Whether stores are allowed.
+    /// Whether the word allows stores.
     #[inline]
     #[must_use]
     pub const fn is_writable(self) -> bool {
@@ -173,22 +177,22 @@ impl Pte {
         self.0 & Self::ZERO_PAGE != 0
     }
 
-    /// Whether prefaulting mapped the page and no task has touched it since.
+    /// Whether prefaulting mapped the page and no task has touched the page since.
     #[must_use]
     pub const fn is_untouched(self) -> bool {
         self.0 & (Self::PREFAULTED | Self::ACCESSED) == Self::PREFAULTED
     }
 
-    /// The frame that a mapping word names.
+    /// The frame of the page that the word maps.
     #[inline]
     #[must_use]
     pub const fn pfn(self) -> Pfn {
         Pfn(self.number())
     }
 
-    /// Whether a task may change this word to `new` in one step. An empty word may get a page or a table. A
-    /// writable page must not be replaced directly by another page. In debug builds, `AnySync::replace`
-    /// checks this for each change.
+    /// Whether a task may change this word to `new` in one step. For example, an empty word may become a page
+    /// or a table, but a writable page must not directly become another page. In debug builds,
+    /// `AnySync::replace` checks each change by this function.
     pub(crate) fn may_become(self, new: Self) -> bool {
         let is_page = |word: Self| word.0 & (Self::ANON | Self::ZERO_PAGE) != 0;
         let is_table = |word: Self| word.is_present() && !is_page(word);
@@ -208,7 +212,7 @@ impl Pte {
         }
     }
 
-    /// The meaning of the word in a table of `level`.
+    /// The meaning of the word in a table of level `level`.
     #[inline]
     pub(crate) const fn meaning(self, level: u8) -> Meaning {
         if self.0 == 0 {

@@ -1,5 +1,5 @@
-//! A reader-writer lock in one word, like Linux's mmap_sem. A reader enters with one atomic operation and
-//! leaves with another. A waiting writer keeps new readers out.
+//! A reader-writer lock in one word, like Linux's mmap_sem. A reader takes the lock with one atomic operation
+//! and releases the lock with another one. A waiting writer keeps new readers out.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::stats::LockStats;
@@ -8,10 +8,11 @@ use pageset_core::CpuId;
 
 const WRITER: u64 = 1 << 63;
 
-/// The lock. Each caller passes the cache line that the lock is on, for [`World::shares`].
+/// A reader-writer lock. Each caller passes the cache line that the lock is on, for [`World::shares`].
 #[derive(Debug, Default)]
 pub(crate) struct RwSem {
-    /// The number of readers, and the bit [`WRITER`], which is set while a writer waits or is inside.
+    /// The number of readers, and the bit [`WRITER`], which is set while a writer waits for the lock or holds
+    /// the lock.
     word: AtomicU64,
 }
 
@@ -20,7 +21,7 @@ impl RwSem {
         Self { word: AtomicU64::new(0) }
     }
 
-    /// Enters as a reader. Returns `false` if a writer waits or is inside.
+    /// Tries to take the lock as a reader. Returns `false` if a writer waits for the lock or holds the lock.
     #[inline]
     pub(crate) fn try_read<W: World>(&self, world: &W, cpu: CpuId, line: Line) -> bool {
         world.shares(cpu, line);
@@ -55,7 +56,7 @@ impl RwSem {
         stats.wait_ns += world.now_ns(cpu).saturating_sub(start_ns);
     }
 
-    /// Leaves as a reader.
+    /// Releases the lock of a reader.
     #[inline]
     pub(crate) fn end_read<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         world.shares(cpu, line);
@@ -63,7 +64,8 @@ impl RwSem {
         debug_assert_ne!(before & !WRITER, 0, "a reader leaves, and none is inside");
     }
 
-    /// Enters as the writer. First keeps new readers out, then waits until the readers inside have left.
+    /// Takes the lock as the writer: keeps new readers out, and then waits until all readers have released
+    /// the lock.
     pub(crate) fn write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         loop {
             world.shares(cpu, line);
@@ -79,7 +81,7 @@ impl RwSem {
         }
     }
 
-    /// Leaves as the writer.
+    /// Releases the lock of the writer.
     pub(crate) fn end_write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         world.shares(cpu, line);
         let before = self.word.fetch_and(!WRITER, Ordering::Release);

@@ -9,8 +9,8 @@ macro_rules! stats {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
             /// How often the task took locks of page tables, and as a reader the locks of areas and of
-            /// address spaces. Locks that it took as a writer, or in the frame allocator, are not in this
-            /// count.
+            /// address spaces. The numbers in `locks` leave out other locks, such as locks that the task took
+            /// as a writer or in the frame allocator.
             pub locks: LockStats,
             $($(#[$doc])* pub $name: u64,)*
         }
@@ -39,7 +39,7 @@ macro_rules! stats {
     };
 }
 
-/// How often a task took locks, and how often and how long it waited for them.
+/// How often a task took locks, and how often and how long the task waited for locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockStats {
     /// How many times this task took a lock.
@@ -51,48 +51,49 @@ pub struct LockStats {
 }
 
 stats! {
-    /// Faults that the task handled, successful or not.
+    /// The number of faults that the task handled, with or without success.
     faults,
-    /// Pages that this task mapped into empty words, as small pages or as parts of larger blocks.
+    /// Pages that this task mapped where no page or the zero page was mapped, as small pages or as parts of
+    /// larger blocks.
     installed,
-    /// Pages that this task prepared and freed again, because another task filled the word first.
+    /// Pages that this task prepared but did not map, because another task changed the page-table word first.
     lost_pte,
     /// Tables that this task prepared and freed again, because another task filled the word first.
     lost_table,
-    /// Faults that had nothing to do, because the word already allowed the access.
+    /// Faults that had nothing to do, because the page-table word already allowed the access.
     spurious,
-    /// How often a fault started again because another task was replacing a table or changing an area.
+    /// How often a fault started again, for example because another task was changing a table or an area.
     retries,
     /// Read faults that got the shared zero page.
     zero_pages,
-    /// Pages that the task copied because of a store.
+    /// Pages that the task copied because of a store to a shared page.
     cow_copied,
-    /// Pages that became writable without a copy, because no other task used them.
+    /// Pages that became writable without a copy, because no other page-table word mapped their block.
     cow_reused,
     /// Huge pages that the task mapped, each by one word.
     huge,
     /// Faults that wanted a huge page and mapped small pages, because no block was free or another task had
     /// filled the word.
     huge_fallback,
-    /// Gangs that the task mapped.
+    /// Gangs (blocks of several small pages) that the task mapped.
     gangs,
     /// Reclaimed pages that the task brought back.
     restored,
-    /// Tables that the task put into the tree.
+    /// Page tables that the task put into the page-table tree.
     tables_alloc,
-    /// Tables that the task took out of the tree.
+    /// Page tables that the task took out of the page-table tree.
     tables_freed,
-    /// How often a fault found its area without the address space's lock.
+    /// How often a fault under V2, V3 or V7 found its area without the address space's lock.
     vma_fast,
-    /// How often a fault had to take the address space's lock.
+    /// How often a fault under V0, V2, V3 or V7 looked for its area under the address space's lock.
     vma_fallback,
-    /// How often the task folded its counts.
+    /// How often the task folded its counts (R2, R3 and R4).
     rss_flush,
-    /// Pages that prefaulting mapped in addition to the requested one.
+    /// Pages that prefaulting mapped in addition to the pages that the task touched.
     prefault_extra,
     /// Pages that prefaulting prepared but could not map.
     prefault_lost,
-    /// Pages that prefaulting mapped, and that this task unmapped before any task touched them.
+    /// Pages that prefaulting mapped, and that this task unmapped before any task touched the pages.
     prefault_wasted,
     /// Frames that the task took from its CPU's stack of cleared frames.
     prezeroed,

@@ -1,4 +1,4 @@
-//! A strategy: one value of each axis, and its name, such as `P2,V7,R3`.
+//! A strategy has one value of each axis (P, V and R), and a name such as `P2,V7,R3`.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,8 +7,8 @@ use crate::account::Account;
 use crate::stabilise::Stabilise;
 use crate::sync::TableSync;
 
-/// A way to keep an address space consistent: a value for the page table, a value for areas, and a value for
-/// counters.
+/// A combination of locking and counting that keeps an address space consistent: a value for the page table,
+/// a value for areas, and a value for counters.
 ///
 /// ```
 /// use pageset_fault::{Account, Stabilise, Strategy, TableSync};
@@ -42,7 +42,7 @@ impl Strategy {
         Ok(Self { sync, stabilise, account })
     }
 
-    /// All combinations of values that can work together.
+    /// All strategies: the combinations of values that can work together.
     pub fn all() -> impl Iterator<Item = Self> {
         TableSync::ALL.iter().flat_map(|sync| {
             Stabilise::ALL.iter().flat_map(move |stabilise| {
@@ -69,9 +69,9 @@ impl Strategy {
         self.account
     }
 
-    /// Whether areas may change while faults run. If not (V0 without P3), the caller must change areas only
-    /// while no fault runs. Otherwise a fault could map a page into an area while a writer removes this area.
-    /// Only `check` would find the page.
+    /// Whether areas may change while faults run. If areas may not change (V0 without P3), the caller must
+    /// change areas only while no fault runs. If the caller changed areas during a fault, the fault could map
+    /// a page into an area that a writer removes. Only `Engine::check` would find such a page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -87,7 +87,7 @@ impl fmt::Display for Strategy {
 impl FromStr for Strategy {
     type Err = StrategyError;
 
-    /// Reads a text like `P1,V1,R1`: one name of each axis, in this order, in upper or lower case.
+    /// Reads a text like `P1,V1,R1`: one name of each axis, in the order P, V, R, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, StrategyError> {
         let mut names = text.split(',').map(str::trim);
         let mut next = || names.next().unwrap_or_default();
@@ -111,13 +111,13 @@ pub enum StrategyError {
     UnknownStabilise,
     /// The third name is not a value of the counter axis.
     UnknownAccount,
-    /// The text has more than three names. A strategy has three, such as `P0,V1,R0`.
+    /// The text has more than three names. A strategy has three names, such as `P0,V1,R0`.
     TooManyNames,
     /// With V3, a fault must check its area again while it holds a table's lock. But with P2, a fault fills
     /// its word without a lock.
     NeedsLock,
-    /// R0 counts in plain numbers, which the lock over the whole page table must protect. Only P0 and P0n
-    /// take that lock.
+    /// R0 counts in plain numbers, which the lock over the whole page table must protect. Only under P0 and
+    /// P0n do all faults hold this lock when they count pages.
     NeedsWholeLock,
 }
 
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn every_combination_is_found_by_its_name() {
         let all: Vec<_> = Strategy::all().collect();
-        // There are 24 pairs of P and V, because P2,V3 is invalid. Each pair works with six values of R, and
-        // the ten pairs with P0 or P0n work with R0 too.
+        // There are 24 pairs of P and V, because P2,V3 is invalid. Each pair of P and V works with six values
+        // of R, and the ten pairs with P0 or P0n work with R0 too.
         assert_eq!(all.len(), 24 * 6 + 2 * 5);
         for strategy in all {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));

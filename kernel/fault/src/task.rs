@@ -43,8 +43,8 @@ impl<W: World> Task<W> {
     /// Makes a task on `cpu`.
     ///
     /// # Errors
-    /// [`SpaceError::BadCpu`] if the engine has no such CPU, and [`SpaceError::TooManyTasks`] if all its
-    /// tasks exist already.
+    /// [`SpaceError::BadCpu`] if the engine has no such CPU, and [`SpaceError::TooManyTasks`] if all tasks of
+    /// the engine exist already.
     pub fn new(space: &Arc<AddressSpace<W>>, cpu: CpuId) -> Result<Self, SpaceError> {
         if cpu.0 >= space.engine().cpus() {
             return Err(SpaceError::BadCpu);
@@ -70,9 +70,10 @@ impl<W: World> Task<W> {
         self.local.cpu
     }
 
-    /// Handles a page fault. Afterwards the page at `va` is mapped and allows the access, unless another task
-    /// has already removed it. The result is valid until a task unmaps, reclaims, collapses or copies the
-    /// page. If another task may do this while you use the page, call [`access`](Self::access).
+    /// Handles a page fault. After success, the page at `va` is mapped and allows the access, unless another
+    /// task has already removed the page. The returned page is valid until a task unmaps, reclaims, collapses
+    /// or copies the page. If another task may do one of these operations while you use the page, call
+    /// [`access`](Self::access).
     ///
     /// # Errors
     /// [`FaultError`]. After an error, the fault has mapped no page.
@@ -81,8 +82,8 @@ impl<W: World> Task<W> {
         self.space.fault(&mut self.local, va, access)
     }
 
-    /// Does the same as [`fault`](Self::fault) in another address space of the same engine, as a debugger
-    /// does.
+    /// Handles a page fault in another address space of the same engine, as a debugger does. See
+    /// [`fault`](Self::fault).
     ///
     /// # Errors
     /// The errors of `fault`, and [`FaultError::OtherMachine`].
@@ -99,9 +100,9 @@ impl<W: World> Task<W> {
         space.fault(&mut self.local, va, access)
     }
 
-    /// Does a load or store as a CPU does: translates the address, and handles a fault if needed. Calls
-    /// `touch` while the translation is valid. `touch` must not use the engine, because it runs inside a
-    /// section.
+    /// Accesses a page as a CPU does: translates the address, and handles a page fault if the page table does
+    /// not permit the access. Calls `touch` while the translation is valid. `touch` must not use the engine,
+    /// because `touch` runs inside a section.
     ///
     /// # Errors
     /// The errors of [`fault`](Self::fault).
@@ -114,13 +115,14 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
-    /// Whether a load or store would succeed without a fault. If it would, this call sets the accessed bit,
-    /// as hardware does.
+    /// Whether an access to `va` would succeed without a fault. If the access would succeed and the page is
+    /// prefaulted, this call sets the page's accessed bit, as hardware does.
     pub fn reaches(&mut self, va: u64, access: Access) -> bool {
         self.space.reaches(&self.local, va, access)
     }
 
-    /// Maps a range that has no areas yet (`mmap`). A page is allocated at its first access.
+    /// Maps a range that has no areas yet (`mmap`). The engine allocates the pages later, when faults need
+    /// them.
     ///
     /// # Errors
     /// [`SpaceError::BadRange`], [`SpaceError::Occupied`].
@@ -146,25 +148,26 @@ impl<W: World> Task<W> {
         self.space.protect(&mut self.local, range, prot)
     }
 
-    /// Copies the address space as `fork` does. Parent and child share a page until one of them stores to it.
+    /// Copies the task's address space (`fork`). Parent and child share each page until a task of the parent
+    /// or child stores to the page.
     ///
     /// # Errors
-    /// [`SpaceError::OutOfMemory`]. In that case no copy exists.
+    /// [`SpaceError::OutOfMemory`]. After an error, no copy of the address space exists.
     pub fn fork(&mut self) -> Result<Arc<AddressSpace<W>>, SpaceError> {
         self.space.fork(&mut self.local)
     }
 
-    /// Replaces the small pages around `va` by one huge page with their contents.
+    /// Replaces the small pages around `va` by one huge page with the same contents.
     ///
     /// # Errors
-    /// [`SpaceError::NotEligible`] if there is no leaf table, if one of its pages was reclaimed, or if the
-    /// area does not cover its whole range. [`SpaceError::OutOfMemory`] if no block is free.
-    /// [`SpaceError::NoHugePages`] if the geometry cannot have huge pages.
+    /// [`SpaceError::NotEligible`] if there is no leaf table for `va`, if a page of the leaf table was
+    /// reclaimed, or if no area with rights covers the table's whole range. [`SpaceError::OutOfMemory`] if no
+    /// block is free for the huge page. [`SpaceError::NoHugePages`] if the geometry cannot have huge pages.
     pub fn collapse(&mut self, va: u64) -> Result<(), SpaceError> {
         self.space.collapse(&mut self.local, va)
     }
 
-    /// Reclaims a small page. The host keeps its contents, and the next access brings the page back.
+    /// Reclaims a small page. The host keeps the page's contents, and the next access brings the page back.
     ///
     /// # Errors
     /// [`SpaceError::NotEligible`], [`SpaceError::NoSwap`].
@@ -179,8 +182,8 @@ impl<W: World> Task<W> {
     }
 
     /// Clears up to `frames` frames in advance for later faults on this CPU. Call this function while the CPU
-    /// is idle. Returns the number of cleared frames. The number is lower than `frames` if the CPU's stack is
-    /// full or memory is short.
+    /// is idle. Returns the number of cleared frames. The number of cleared frames is lower than `frames` if
+    /// the CPU's stack is full or memory is short.
     pub fn prezero(&mut self, frames: usize) -> usize {
         self.space.engine().prezero(&mut self.local, frames)
     }

@@ -1,23 +1,23 @@
-//! The environment of an engine: locks (the core's [`Platform`]), frames, page contents, and hooks for
-//! simulators.
+//! The environment of an engine: locks (the core's [`Platform`]), frames, page contents, and hooks for hosts
+//! such as simulators.
 
 use pageset_core::{CpuId, Pfn, Platform};
 
 use crate::atomic::AtomicU64;
 use crate::frames::FrameSource;
 
-/// The host's part of an engine. A host must provide frames and memory. The hooks have defaults that do
-/// nothing, except that `relax` gives a spin-loop hint.
+/// The host's part of an engine. A host must provide frames and memory. The default `relax` gives a spin-loop
+/// hint, and the default `now_ns` returns 0. All other default hooks do nothing.
 ///
-/// The engine's locks come from the [`Platform`]. For example, such a lock may suspend its caller in virtual
-/// time, or belong to a model checker.
+/// The engine's locks come from the [`Platform`]. For example, a lock of the platform may suspend its caller
+/// in virtual time, or belong to a model checker.
 pub trait World: Platform + Sized {
     /// The source of frames.
     type Frames: FrameSource;
     /// The contents of frames.
     type Memory: Memory;
-    /// Whether each fault measures its times by [`now_ns`](Self::now_ns). If not, the engine measures only
-    /// waits for locks.
+    /// Whether each fault measures its times by [`now_ns`](Self::now_ns). If `TIMED` is `false`, the engine
+    /// measures only waits for locks.
     const TIMED: bool = false;
 
     /// The source of frames.
@@ -25,44 +25,47 @@ pub trait World: Platform + Sized {
     /// The contents of frames.
     fn memory(&self) -> &Self::Memory;
 
-    /// The engine calls this when `cpu` is about to change `line` with an atomic operation. The engine does
-    /// not report operations on the platform's locks. A simulator can charge the time of the cache-line
-    /// transfer. A model checker can run another thread first.
+    /// The engine calls `shares` when a task on `cpu` is about to change the cache line `line` with an atomic
+    /// operation. The engine does not call `shares` for operations on the platform's locks. In `shares`, a
+    /// simulator can charge the time of the cache-line transfer, and a model checker can run another thread.
     #[inline]
     fn shares(&self, cpu: CpuId, line: Line) {
         let _ = (cpu, line);
     }
 
-    /// The engine calls this again and again while `cpu` waits for another CPU, except in a platform lock.
-    /// Spins once, or lets other CPUs run. The calling task holds no platform lock.
+    /// The engine calls `relax` again and again while a task on `cpu` waits for another CPU, but not while
+    /// the task waits for a platform lock. An implementation spins once, or lets other CPUs run. During the
+    /// call, the task holds no platform lock.
     #[inline]
     fn relax(&self, cpu: CpuId) {
         let _ = cpu;
         core::hint::spin_loop();
     }
 
-    /// The engine calls this when `cpu` makes all CPUs drop their translations. A simulator can charge the
-    /// cost of the interrupts.
+    /// The engine calls `shoot_down` when a task on `cpu` makes all CPUs drop their address translations. In
+    /// `shoot_down`, a simulator can charge the cost of the interrupts.
     #[inline]
     fn shoot_down(&self, cpu: CpuId) {
         let _ = cpu;
     }
 
-    /// The engine calls this after a task put a leaf table into the tree of address space `space`. `start` is
-    /// the first address that the table covers. The table's words begin at `words` in the host's memory, in
-    /// x86-64's format. Use this hook if the host's processor walks the leaf tables itself.
+    /// The engine calls `link_leaf` after a task put a leaf table into the tree of address space number
+    /// `space`. `start` is the first address that the leaf table covers. The leaf table's words begin at
+    /// `words` in the host's memory, in x86-64's format. Implement `link_leaf` if the host's processor walks
+    /// the leaf tables itself.
     ///
-    /// No hook reports huge pages, so such a host must not use them. Another CPU may fill words before the
-    /// processor sees the table. In that case, the access of that CPU faults once more. The engine calls this
-    /// hook and [`unlink_leaf`](Self::unlink_leaf) in the right order only under V1, V2 and V7, which close
-    /// areas.
+    /// No hook reports huge pages, so a host whose processor walks leaf tables must not use huge pages.
+    /// Another CPU may fill words of the leaf table before `link_leaf` is called, and its access to the page
+    /// then faults once more. Under V0 and V3, calls of `link_leaf` and [`unlink_leaf`](Self::unlink_leaf)
+    /// may come in a wrong order, because writers do not wait for faults.
     #[inline]
     fn link_leaf(&self, cpu: CpuId, space: u32, start: u64, words: *const AtomicU64) {
         let _ = (cpu, space, start, words);
     }
 
-    /// The engine calls this after a task took a leaf table out of the tree. `start` is the first address
-    /// that the table covers. The engine calls [`shoot_down`](Self::shoot_down) before it reuses the table.
+    /// The engine calls `unlink_leaf` after an unmap took a leaf table out of the tree of address space
+    /// number `space`. `start` is the first address that the leaf table covers. Before the engine reuses the
+    /// leaf table, the engine calls [`shoot_down`](Self::shoot_down).
     #[inline]
     fn unlink_leaf(&self, cpu: CpuId, space: u32, start: u64) {
         let _ = (cpu, space, start);
@@ -76,50 +79,51 @@ pub trait World: Platform + Sized {
     }
 }
 
-/// A cache line that several CPUs write. The lines of platform locks are not among them.
+/// A cache line that several CPUs write. This enum has no values for the lines of platform locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Line {
-    /// The word of the reader-writer lock over all areas.
+    /// The line of mmap_sem, the reader-writer lock over all areas of an address space.
     MmapLock {
         /// Number of the address space.
         space: u32,
     },
-    /// The word of one area's own lock.
+    /// The line of one area's own lock.
     AreaLock {
         /// Number of the area.
         area: u32,
     },
-    /// The count of resident pages. R1b has only this counter, and R1 has both counters on this line. A host
-    /// may treat this line as the line of [`MmapLock`](Self::MmapLock).
+    /// The line of an address space's shared counters of pages. Under R1p, the count of anonymous pages has
+    /// its own line. A host may treat the lines `Rss` and [`MmapLock`](Self::MmapLock) as one line.
     Rss {
         /// Number of the address space.
         space: u32,
     },
-    /// The count of anonymous resident pages, if it has its own line (R1p).
+    /// The line of the count of anonymous resident pages under R1p.
     AnonRss {
         /// Number of the address space.
         space: u32,
     },
-    /// Eight words of a page table.
+    /// A cache line of eight words of a page table.
     Words {
         /// Number of the table.
         table: u32,
-        /// Index of the word, divided by eight.
+        /// The index of any word on this line, divided by eight.
         line: u32,
     },
-    /// The number of references to a frame.
+    /// The line of a frame's reference count.
     Frame(Pfn),
 }
 
 /// The contents of pages.
 ///
-/// A host that only counts pages needs no contents: see [`NoMemory`].
+/// A host that only counts pages uses [`NoMemory`].
 pub trait Memory {
-    /// Clears the `2^order` frames of a block. The task will touch page number `target` of the block first.
+    /// Clears the `2^order` frames of a block. After the clear, the task will first touch page number
+    /// `target` of the block.
     fn clear(&self, cpu: CpuId, pfn: Pfn, order: pageset_core::Order, target: u32);
 
-    /// A hint that this CPU will probably clear this frame next, because it is the next frame in a magazine.
-    /// A host may prefetch the frame's first cache lines.
+    /// Hints that `cpu` will probably clear the frame `pfn` next, because this frame is the next frame in a
+    /// task's magazine. A host may prefetch the frame's first cache lines.
     #[inline]
     fn expect(&self, cpu: CpuId, pfn: Pfn) {
         let _ = (cpu, pfn);
@@ -128,8 +132,9 @@ pub trait Memory {
     /// Copies one frame.
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
-    /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The new slot
-    /// has one user. The default returns `None`, so the engine cannot reclaim pages.
+    /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The slot that
+    /// `save` returns has one user. The default `save` returns `None`, and the engine then cannot reclaim
+    /// pages.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None
@@ -140,18 +145,18 @@ pub trait Memory {
         let _ = (cpu, slot, pfn);
     }
 
-    /// Adds a user to a slot. The engine calls this when it copies an address space.
+    /// Adds a user to a slot. The engine calls `share_slot` when a fork copies the word of a reclaimed page.
     fn share_slot(&self, slot: u64) {
         let _ = slot;
     }
 
-    /// Removes a user from a slot. A slot without users can be reused.
+    /// Removes a user from a slot. The host may reuse a slot without users.
     fn drop_slot(&self, slot: u64) {
         let _ = slot;
     }
 }
 
-/// A memory without contents, for counting and for virtual time.
+/// A memory without contents, for programs that only count pages or run in virtual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMemory;
 

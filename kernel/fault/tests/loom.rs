@@ -1,7 +1,8 @@
-//! Tests the memory orderings E1 to E6 of spec §1.3 under loom, on page tables of two levels with two
-//! entries each. Loom tries every order of memory operations that the language allows.
+//! Tests the memory orderings E1 to E6 of spec §1.3 under loom, on page tables of two levels with two entries
+//! each. Loom tries the orders of memory operations that the language allows.
 //!
-//! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs it.
+//! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs the
+//! tests of this file.
 #![cfg(loom)]
 
 use std::cell::Cell as StdCell;
@@ -16,8 +17,8 @@ use pageset_fault::{
     Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
-/// A lock whose waiting threads sleep, because loom cannot follow spin loops. Its mutex is made at the first
-/// use, because loom requires that it is made inside the model.
+/// A lock whose waiting threads sleep, because loom cannot follow spin loops. The lock makes its mutex at the
+/// first use, because loom requires mutexes that are made inside the model.
 struct LoomLock {
     mutex: OnceLock<Mutex<()>>,
     guard: StdCell<Option<MutexGuard<'static, ()>>>,
@@ -63,12 +64,13 @@ unsafe impl RawMutex for LoomLock {
     }
 }
 
-/// The contents of frames, in loom's cells. Loom reports two accesses to a cell that are not ordered.
+/// The contents of frames, in loom's cells. Loom reports an error if a write to a cell and another access are
+/// not ordered.
 struct Cells(Vec<UnsafeCell<u64>>);
 
 impl Memory for Cells {
     fn clear(&self, _: CpuId, pfn: Pfn, _: Order, _: u32) {
-        // SAFETY: loom stops the model if another thread accesses the cell without an ordering between.
+        // SAFETY: loom stops the model if another thread's access to the cell is not ordered with this write.
         self.0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 0 });
     }
 
@@ -137,7 +139,7 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     task
 }
 
-/// Runs a model with at most two preemptions, which show nearly all mistakes.
+/// Runs a model with at most two preemptions. Two preemptions show nearly all mistakes.
 fn check(test: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -145,8 +147,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     model.check(test);
 }
 
-/// Handles a fault, then reads the frame. The read must see the cleared page, even if another task mapped it
-/// (orderings E1 and E2, spec §1.3).
+/// Handles a fault, then reads the frame. The read must see the cleared page, even if another task mapped the
+/// page (orderings E1 and E2, spec §1.3).
 fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
     if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
         let engine = std::sync::Arc::clone(task.space().engine());
@@ -199,7 +201,7 @@ fn an_unmapped_frame_is_not_touched_any_more() {
             let engine = std::sync::Arc::clone(space.engine());
             let _ = second.access(0, Access::Write, |page| {
                 let Backing::Frame(pfn) = page else { unreachable!("a store") };
-                // SAFETY: loom stops the model if the other thread's write is not ordered with this one.
+                // SAFETY: loom stops the model if the other thread's write is not ordered with this write.
                 engine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 1 });
             });
         });

@@ -1,9 +1,10 @@
 //! The race catalogue: a test for each row of the table of races in spec §1.7, under each strategy of
 //! `host::strategies`. The model checker shuttle decides at every lock and hook which thread runs next. With
-//! `--cfg shuttle` (`cargo xtask ci night shuttle`) it also decides at every atomic operation of the engine.
+//! `--cfg shuttle` (`cargo xtask ci night shuttle`) shuttle also decides at every atomic operation of the
+//! engine.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")
-//! selects rows by the beginning of their names. A failure prints its schedule, which `shuttle::replay`
+//! selects rows by the beginning of a row's name. A failure prints its schedule, which `shuttle::replay`
 //! accepts.
 
 mod host;
@@ -23,7 +24,7 @@ type Engine = StdArc<TestMachine<Shuttle>>;
 type Space = StdArc<AddressSpace<TestWorld<Shuttle>>>;
 type ShuttleTask = Task<TestWorld<Shuttle>>;
 
-/// One address space with 16 mapped pages in two leaf tables.
+/// One address space with an area of 16 pages. Two leaf tables cover the area.
 struct Scene {
     engine: Engine,
     space: Space,
@@ -58,7 +59,7 @@ impl Scene {
         other.join().expect("no panic");
     }
 
-    /// Checks the invariants. Drops the address space and checks again.
+    /// Checks the engine's invariants before and after the end of the address space.
     fn finish(self) -> pageset_fault::Census {
         let census = self.engine.check(&[&self.space]).expect("the invariants");
         drop(self.space);
@@ -117,7 +118,8 @@ fn same_table(options: Options) {
     assert_eq!(scene.finish().tables, 3);
 }
 
-/// Row 3: a task faults in an area while another task unmaps the area. No page may stay mapped there.
+/// Row 3: a task faults in an area while another task unmaps the area. No page may stay mapped in the
+/// unmapped area.
 fn unmap_of_the_area(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -132,8 +134,8 @@ fn unmap_of_the_area(options: Options) {
     assert_eq!(scene.finish().pages, 0);
 }
 
-/// Row 4: a task faults in an area while another task unmaps the next area of the same leaf table. The fault
-/// must succeed.
+/// Row 4: a task faults in an area while another task unmaps an adjacent area of the same leaf table. The
+/// fault must succeed.
 fn unmap_of_the_neighbour(options: Options) {
     let scene = Scene::new(options);
     let mut task = scene.task(0);
@@ -149,8 +151,8 @@ fn unmap_of_the_neighbour(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 5: a task faults while another task frees and reuses the fault's table. No store may be lost, and no
-/// other page may change.
+/// Row 5: a task faults while another task frees the fault's table by a collapse. No store may be lost, and
+/// no other page may change.
 fn table_goes_away(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 12, 7).expect("mapped");
@@ -165,8 +167,8 @@ fn table_goes_away(options: Options) {
     scene.finish();
 }
 
-/// Row 6: a task stores to small pages while another task collapses them into a huge page. No store may be
-/// lost.
+/// Row 6: a task stores to small pages while another task collapses these pages into a huge page. No store
+/// may be lost.
 fn collapse(options: Options) {
     let scene = Scene::new(options);
     (0..3).for_each(|page| add(&mut scene.task(0), page, 100).expect("mapped"));
@@ -186,8 +188,8 @@ fn collapse(options: Options) {
     scene.finish();
 }
 
-/// Row 7: two faults on an empty range each try to map a huge page. If one finds the range in use, it maps a
-/// small page. No store may be lost.
+/// Row 7: two faults on an empty range each try to map a huge page. A fault that finds the range in use maps
+/// a small page. No store may be lost.
 fn huge_and_small(options: Options) {
     let scene = Scene::new(Options { huge: Huge::Always, ..options });
     scene.race(
@@ -202,8 +204,8 @@ fn huge_and_small(options: Options) {
     assert!(pages == 8 || pages == 2, "{pages}");
 }
 
-/// Row 7 again: one fault maps a gang or a run while another fault maps one of its pages. No store may be
-/// lost.
+/// Row 7 again: one fault maps a gang or a run while another fault maps a page of the same gang or run. No
+/// store may be lost.
 fn gang_and_small(options: Options) {
     let gang = thread_rng().gen_range(0..2) == 0;
     let scene = Scene::new(Options {
@@ -219,8 +221,8 @@ fn gang_and_small(options: Options) {
     scene.finish();
 }
 
-/// Row 8: a task stores to a page while another task makes the page read-only. After the right to write is
-/// gone, the contents must not change.
+/// Row 8: a task stores to a page while another task makes the page read-only. After `protect` has returned,
+/// the page's contents must not change.
 fn protect(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -241,7 +243,7 @@ fn protect(options: Options) {
     scene.finish();
 }
 
-/// Row 9: a task writes to a page while another task reclaims it. No store may be lost.
+/// Row 9: a task stores to a page while another task reclaims the page. No store may be lost.
 fn reclaim(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -256,7 +258,7 @@ fn reclaim(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 9 again: two faults restore a page while a task reclaims it again. No store may be lost.
+/// Row 9 again: two faults restore a page while a third task reclaims the page again. No store may be lost.
 fn reclaim_and_two_faults(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -273,8 +275,8 @@ fn reclaim_and_two_faults(options: Options) {
     scene.finish();
 }
 
-/// Row 10: the last task of an address space exits while a debugger's task faults on its pages. The counts
-/// must be right afterwards.
+/// Row 10: the last task of an address space exits while a debugger's task faults on a page of the same
+/// address space. When this address space ends, its counts must be right.
 fn late_foreign_access(options: Options) {
     let scene = Scene::new(options);
     let engine = StdArc::clone(&scene.engine);
@@ -293,7 +295,8 @@ fn late_foreign_access(options: Options) {
     engine.check(&[&debugger_space]).expect("the invariants");
 }
 
-/// Row 11: tasks fold their counts and exit. The address space's counts must then be exact.
+/// Row 11: tasks fold their counts and exit. After all tasks have ended, the address space's counts must be
+/// exact.
 fn counters_at_exit(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -311,8 +314,8 @@ fn counters_at_exit(options: Options) {
     assert_eq!(scene.finish().pages, 9);
 }
 
-/// Row 12: a task stores through a translation while another task removes it. The store must not change the
-/// page that gets the frame next.
+/// Row 12: a task stores through a translation while another task removes the translation. The store must not
+/// change the page that gets the frame next.
 fn stale_translation(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 1, 1).expect("mapped");
@@ -375,7 +378,7 @@ fn fork(options: Options) {
     scene.finish();
 }
 
-/// Whether a test case changes areas while faults run. V0 without P3 does not allow that.
+/// Whether a test case changes areas while faults run. V0 without P3 does not allow such changes.
 #[derive(PartialEq)]
 enum Areas {
     Stay,

@@ -1,10 +1,11 @@
 //! Tests linearizability. Several tasks operate on a few pages at the same time. There must be an order of
-//! the operations that gives the same answers in a sequential model. In this order, each operation lies
-//! between its call and its return (Wing and Gong, 1993).
+//! the operations that gives the same answers in a sequential model. In this sequential order, each operation
+//! takes effect between its call and its return (Wing and Gong, 1993).
 //!
 //! An operation on a range counts as one operation on each page, as in any kernel, so the test compares each
-//! page by itself. The test compares loads, stores, map, unmap, protect and fork. Reclaim and collapse also
-//! run, and must have no visible effect. At the end, loads of all pages compare the final state.
+//! page by itself. The test compares the answers of loads, stores, map, unmap, protect and fork. Reclaim and
+//! collapse also run, and must have no visible effect. At the end, loads of all pages compare the final
+//! state.
 
 mod host;
 #[path = "host/schedules.rs"]
@@ -22,7 +23,7 @@ use shuttle::thread;
 
 type ShuttleTask = Task<TestWorld<Shuttle>>;
 
-/// The pages in use: the last two pages of one leaf table, and the first two pages of the next.
+/// The pages in use: the last two pages of one leaf table, and the first two pages of the next leaf table.
 const PAGES: std::ops::Range<u64> = 6..10;
 
 /// An operation on one page, and its result.

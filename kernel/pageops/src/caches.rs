@@ -1,4 +1,5 @@
-//! The sizes of this CPU's caches. From them, the crate chooses how much of a page should stay in the cache.
+//! The sizes of this CPU's caches. From the size of the second-level cache, the crate chooses how much of a
+//! page should stay in the cache.
 
 /// Sizes of the caches of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,11 +11,11 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// The sizes to use if the CPU does not report them: a guess for small cores.
+    /// The sizes to use if the CPU does not report its cache sizes: a guess for small cores.
     pub const GUESS: Self = Self { l1_bytes: 32 << 10, l2_bytes: 512 << 10 };
 
-    /// The sizes that the CPU reports, or [`Caches::GUESS`] if it reports none. Only x86-64 CPUs report cache
-    /// sizes.
+    /// The sizes that the CPU reports, or [`Caches::GUESS`] if the CPU does not report both sizes. `detect`
+    /// asks only x86-64 CPUs.
     #[must_use]
     pub fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]

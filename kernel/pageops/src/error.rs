@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::BASE_PAGE_BYTES;
 
-/// The reason why this crate refused an operation. The operation has written nothing.
+/// The reason why this crate refused an operation. A refused operation has written nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPage {
     /// The length is 0 or not a multiple of [`BASE_PAGE_BYTES`].

@@ -9,14 +9,14 @@ use crate::{BASE_PAGE_BYTES, BadPage, Method, Page, VisitOrder};
 /// One part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The bytes of the page in this part.
+    /// The range of the page's bytes in this part.
     pub bytes: Range<usize>,
     /// The offset of the hint from the start of this part, if the hint is in this part.
     pub hint: Option<usize>,
 }
 
 /// The parts of a page, in ascending order. With [`VisitOrder::StreamTargetLast`] and a hint, the part with
-/// the hint comes last. `Parts` is a pure iterator, so a caller can keep it to continue later.
+/// the hint comes last. `Parts` is a pure iterator, so a caller can keep a `Parts` value and continue later.
 #[derive(Clone, Debug)]
 pub struct Parts {
     page_bytes: usize,
@@ -28,7 +28,7 @@ pub struct Parts {
 
 impl Parts {
     /// The size of a part: 2 MiB. Chosen: a caller can stop only after a part, and clearing a part takes
-    /// about 25 us. The fence after each part costs less than 1 % of this time.
+    /// about 25 us. The fence after each part takes less than 1 % of the time to clear the part.
     pub const PART_BYTES: usize = 2 << 20;
 
     fn new(order: VisitOrder, page_bytes: usize, hint: Option<usize>) -> Self {
@@ -72,8 +72,8 @@ impl Iterator for Parts {
 
 impl FusedIterator for Parts {}
 
-/// Clears a page in parts. Keep this value to continue the work. If you drop the value, the rest of the page
-/// stays unchanged.
+/// Clears a page in parts. Keep the `Clearing` value to continue the work. If you drop the `Clearing` value,
+/// the unfinished parts of the page stay unchanged.
 ///
 /// ```
 /// # use pageset_pageops::{BASE_PAGE_BYTES, Method};
@@ -106,10 +106,10 @@ pub struct Copying<'p, 's> {
 }
 
 impl Method {
-    /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. This call itself writes nothing.
+    /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. `clearing` itself writes nothing.
     ///
-    /// Under [`VisitOrder::StreamTargetLast`], the part with the hint comes last. The other orders ignore the
-    /// hint.
+    /// Under [`VisitOrder::StreamTargetLast`], the part with the hint comes last. The other visit orders
+    /// ignore the hint.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Method {
         Ok(Clearing { method: self.for_parts(), page, parts })
     }
 
-    /// Prepares to copy a page in parts of [`Parts::PART_BYTES`]. This call itself writes nothing.
+    /// Prepares to copy a page in parts of [`Parts::PART_BYTES`]. `copying` itself writes nothing.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Method {
     }
 
     /// The method for the parts of a page. Only [`VisitOrder::StreamTargetLast`] has a target within a part.
-    /// The other orders visit the base pages of each part in ascending order.
+    /// All other visit orders visit the base pages of each part in ascending order.
     fn for_parts(self) -> Self {
         match self.order() {
             VisitOrder::PageByPage | VisitOrder::StreamTargetLast => self,
@@ -154,15 +154,15 @@ impl Method {
 }
 
 impl Clearing<'_> {
-    /// Clears the next part and returns it. `None` if all parts are finished.
+    /// Clears the next part of the page, and returns the part. Returns `None` if all parts are finished.
     pub fn part(&mut self) -> Option<Part> {
         let part = self.parts.next()?;
         self.method.clear_ordered(&mut self.page.part(part.bytes.clone()), part.hint);
         Some(part)
     }
 
-    /// Clears parts until all are finished, or until `between` returns `Break`. Calls `between` with the
-    /// progress after each part.
+    /// Clears parts until all parts are finished, or until `between` returns `Break`. Calls `between` with
+    /// the progress after each part.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;
@@ -170,7 +170,7 @@ impl Clearing<'_> {
         ControlFlow::Continue(())
     }
 
-    /// The parts, which also tell how many of them are finished.
+    /// The page's parts, with the number of finished parts.
     #[must_use]
     pub const fn parts(&self) -> &Parts {
         &self.parts
@@ -178,7 +178,7 @@ impl Clearing<'_> {
 }
 
 impl Copying<'_, '_> {
-    /// Copies the next part and returns it. `None` if all parts are finished.
+    /// Copies the next part of the page, and returns the part. Returns `None` if all parts are finished.
     pub fn part(&mut self) -> Option<Part> {
         let part = self.parts.next()?;
         let source = &self.source[part.bytes.clone()];
@@ -186,8 +186,8 @@ impl Copying<'_, '_> {
         Some(part)
     }
 
-    /// Copies parts until all are finished, or until `between` returns `Break`. Calls `between` with the
-    /// progress after each part.
+    /// Copies parts until all parts are finished, or until `between` returns `Break`. Calls `between` with
+    /// the progress after each part.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;
@@ -195,7 +195,7 @@ impl Copying<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// The parts, which also tell how many of them are finished.
+    /// The page's parts, with the number of finished parts.
     #[must_use]
     pub const fn parts(&self) -> &Parts {
         &self.parts

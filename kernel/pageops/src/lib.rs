@@ -1,8 +1,8 @@
-//! Clears and copies pages of 4 KiB to 1 GiB. The part that the program will touch next comes last.
+//! Clears and copies pages of 4 KiB to 1 GiB. The part of a page that the program will touch next comes last.
 //!
-//! An operating system clears or copies a huge page because a program has touched one place of it, the
-//! *hint*. The part that comes last is in the CPU's cache afterwards. This crate has the visit orders that
-//! Linux has used, and a faster order.
+//! An operating system clears or copies a huge page because a program has touched one place of the page, the
+//! *hint*. The part of the page that is written last is in the CPU's cache afterwards. This crate has the
+//! visit orders of several Linux versions, and a faster order.
 //!
 //! ```
 //! let mut memory = vec![1_u8; 3 << 20];
@@ -15,28 +15,30 @@
 //! # Ok::<(), pageset_pageops::BadPage>(())
 //! ```
 //!
-//! An operation uses these types, in this order:
+//! Page operations use these types:
 //!
 //! - A [`Method`] is a visit order, a kernel, and the size of the neighbourhood around the hint. The
 //!   functions [`clear`] and [`copy`] use the method that you chose, or otherwise the method that this crate
 //!   prefers for the CPU's features.
-//! - A [`VisitOrder`] says which part of a page comes next. Orders are pure iterators.
+//! - A [`VisitOrder`] says which part of a page comes next. Visit orders are pure iterators, which touch no
+//!   memory.
 //! - A [`Clearing`] or a [`Copying`] processes a gigantic page in parts. Between parts you can do other work,
 //!   or stop.
-//! - A [`Source`] may fail half way. In this case a [`CopyError`] says how much the operation copied.
-//! - A [`Kernel`] has the loops that clear and copy, with one instruction set ([`Isa`]). Kernels and
-//!   [`Page`] have the only unsafe code.
+//! - A [`Source`] may fail half way. If the source fails, [`CopyError::Poisoned`] says how many bytes were
+//!   copied.
+//! - A [`Kernel`] has the loops that clear and copy, with one instruction set ([`Isa`]). Only the module
+//!   `arch` (kernels, [`Page`] and [`prefetch`]) has unsafe code.
 //!
 //! # In an operating system
 //!
-//! This crate uses no heap, no lock and no thread-local state. The loops of [`Method::without_vectors`] use
-//! only general registers. The compiler's code around the loops depends on the target. For a target without
-//! vector registers, such as `x86_64-unknown-none`, there is no vector code at all. An operating-system
-//! kernel passes pages by [`Page::from_raw`].
+//! This crate uses no heap, no lock and no thread-local state. On x86-64 and aarch64, the loops of
+//! [`Method::without_vectors`] use only general registers. The compiler's code around the loops depends on
+//! the target. For a target without vector registers, such as `x86_64-unknown-none`, this crate has no vector
+//! code at all. An operating-system kernel passes pages by [`Page::from_raw`].
 //!
-//! When a function returns, all its stores are ordered before every later store of the same CPU. The order
-//! includes streamed stores, which go past the cache. The order holds even if a [`Source`] panics. So the
-//! caller may publish the page by an ordinary release store.
+//! Streamed stores go past the cache. When a function of this crate returns or panics, its streamed stores
+//! are ordered before every later store of the same CPU. So the caller may make the page visible to other
+//! CPUs by an ordinary release store.
 #![no_std]
 
 mod arch;
@@ -62,8 +64,8 @@ pub const BASE_PAGE_BYTES: usize = 4096;
 ///
 /// # Errors
 ///
-/// An error if the memory is not a page, or if the hint is not in the page. After an error, nothing was
-/// written.
+/// An error if the memory is not a page, or if the hint is not in the page. A call that returns an error has
+/// written nothing.
 #[inline]
 pub fn clear<'p>(page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), BadPage> {
     Method::chosen().clear(page, hint)
@@ -73,8 +75,8 @@ pub fn clear<'p>(page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), B
 ///
 /// # Errors
 ///
-/// An error if the memory is not two pages of one size, or if the hint is not inside the pages. After an
-/// error, nothing was written.
+/// An error if page and source are not two pages of one size, or if the hint is not inside the pages. A call
+/// that returns an error has written nothing.
 #[inline]
 pub fn copy<'p>(page: impl Into<Page<'p>>, source: &[u8], hint: Option<usize>) -> Result<(), BadPage> {
     Method::chosen().copy(page, source, hint)

@@ -1,19 +1,19 @@
-//! A method to clear and copy pages. A method has a visit order, a kernel, and the size of the part that
-//! stays in the cache.
+//! A method to clear and copy pages. A method has a visit order, a kernel (a set of loops), and the size of
+//! the part that stays in the cache.
 
 use crate::arch::{Cell, Fence};
 use crate::{
     BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Page, Source, Store, Target, VisitOrder,
 };
 
-/// The size of a hint's neighbourhood is the size of the second-level cache divided by this number: 64 KiB
-/// for a cache of 1 MiB. Chosen: such a small part stays in the cache although the program uses other memory.
+/// The size of a hint's neighbourhood is the size of the second-level cache divided by `L2_SHARE`: 64 KiB for
+/// a cache of 1 MiB. Chosen: such a small part stays in the cache although the program uses other memory.
 /// `pageset bench pages --choose` measures the gain and the cost.
 const L2_SHARE: usize = 16;
 
-/// The longest range that a kernel copies in one call. A streamed copy reads two places in turn, which lie
-/// half a range apart. Measured on an EPYC of family 26: a copy of 1 GiB took 36 ms if the places were 1 MiB
-/// apart, and 48 ms if they were 512 MiB apart.
+/// The length of the longest range that a kernel copies in one call. A streamed copy reads two places in
+/// turn, which lie half a range apart. Measured on an EPYC of family 26: a copy of 1 GiB took 36 ms with
+/// places 1 MiB apart, and 48 ms with places 512 MiB apart.
 const COPY_RANGE_BYTES: usize = 2 << 20;
 
 /// The largest radius in base pages. A larger number would not fit into the word that stores the chosen
@@ -22,7 +22,7 @@ const RADIUS_PAGES_MAX: usize = (1 << 21) - 1;
 
 static CHOSEN: Cell = Cell::new();
 
-/// A way to clear and copy pages.
+/// A method to clear and copy pages. See [`Method::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
     order: VisitOrder,
@@ -31,8 +31,8 @@ pub struct Method {
 }
 
 impl Method {
-    /// Makes a method from its parts. About `neighbourhood_bytes` around a hint stay in the cache. Only
-    /// [`VisitOrder::StreamTargetLast`] uses this number.
+    /// Makes a method from its parts. With [`VisitOrder::StreamTargetLast`], about `neighbourhood_bytes`
+    /// bytes around a hint stay in the cache. The other visit orders ignore `neighbourhood_bytes`.
     #[must_use]
     pub const fn new(order: VisitOrder, kernel: Kernel, neighbourhood_bytes: usize) -> Self {
         let radius_pages = neighbourhood_bytes / 2 / BASE_PAGE_BYTES;
@@ -42,8 +42,8 @@ impl Method {
 
     /// The method that this crate prefers for the features of this CPU.
     ///
-    /// Each call asks the CPU, which takes microseconds in a virtual machine. [`Method::chosen`] keeps the
-    /// answer.
+    /// Each call asks the CPU for its features, which takes microseconds in a virtual machine.
+    /// [`Method::chosen`] keeps the answer.
     #[must_use]
     pub fn detect() -> Self {
         let preferred = [Isa::Avx512, Isa::Avx2, Isa::Zva, Isa::Rep];
@@ -51,9 +51,9 @@ impl Method {
         Self::of_kernel(kernel.unwrap_or(Kernel::PORTABLE))
     }
 
-    /// Does the same as [`Method::detect`], but considers only loops over general registers, because
-    /// operating-system kernels do not save other registers. On architectures other than x86-64 and aarch64,
-    /// the method uses [`Kernel::PORTABLE`], which may use vector registers (see
+    /// The method that this crate prefers among the methods whose loops use only general registers.
+    /// Operating-system kernels do not save vector registers on entry. On architectures other than x86-64 and
+    /// aarch64, the method uses [`Kernel::PORTABLE`], which may use vector registers (see
     /// [`Isa::uses_vector_registers`]).
     #[must_use]
     pub fn without_vectors() -> Self {
@@ -67,8 +67,8 @@ impl Method {
     }
 
     /// The method that [`clear`](crate::clear) and [`copy`](crate::copy) use. A program can set this method
-    /// by [`Method::choose`]. Without such a method, the first call detects one by [`Method::detect`]. Later
-    /// calls cost one load from memory.
+    /// by [`Method::choose`]. If the program has not set a method, the first call sets the result of
+    /// [`Method::detect`]. Later calls cost one load from memory.
     #[inline]
     #[must_use]
     pub fn chosen() -> Self {
@@ -85,7 +85,7 @@ impl Method {
         method
     }
 
-    /// Makes this the method of [`clear`](crate::clear) and [`copy`](crate::copy) for all threads.
+    /// Makes `self` the method of [`clear`](crate::clear) and [`copy`](crate::copy) for all threads.
     pub fn choose(self) {
         CHOSEN.set(self.kernel, (self.radius_pages as u32) << 3 | self.order as u32);
     }
@@ -112,15 +112,16 @@ impl Method {
         self.radius_pages
     }
 
-    /// Clears a page, and leaves the neighbourhood of `hint` in the cache. `hint` is an offset in bytes.
+    /// Clears a page in the method's visit order. `hint` is the offset in bytes that the program will touch
+    /// next.
     ///
-    /// Address and length must be multiples of [`BASE_PAGE_BYTES`]. Without a hint, the [`VisitOrder`]
-    /// decides which part stays in the cache. O(bytes).
+    /// The page's address and length must be multiples of [`BASE_PAGE_BYTES`]. The [`VisitOrder`] decides
+    /// which part of the page stays in the cache. Takes O(bytes) time.
     ///
     /// # Errors
     ///
-    /// An error if the memory is not a page, or if the hint is not in the page. After an error, nothing was
-    /// written.
+    /// An error if the memory is not a page, or if the hint is not in the page. A call that returns an error
+    /// has written nothing.
     #[inline]
     pub fn clear<'p>(self, page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), BadPage> {
         let mut page = page.into();
@@ -133,13 +134,14 @@ impl Method {
         Ok(())
     }
 
-    /// Copies a page, and leaves the neighbourhood of `hint` in the cache. `hint` is an offset in bytes.
-    /// Address and lengths must be multiples of [`BASE_PAGE_BYTES`]. O(bytes).
+    /// Copies a page in the method's visit order. `hint` is the offset in bytes that the program will touch
+    /// next. Addresses and lengths of page and source must be multiples of [`BASE_PAGE_BYTES`]. Takes
+    /// O(bytes) time.
     ///
     /// # Errors
     ///
-    /// An error if the memory is not two pages of one size, or if the hint is not inside the pages. After an
-    /// error, nothing was written.
+    /// An error if page and source are not two pages of one size, or if the hint is not inside the pages. A
+    /// call that returns an error has written nothing.
     #[inline]
     pub fn copy<'p>(
         self,
@@ -159,12 +161,12 @@ impl Method {
     }
 
     /// Copies a page from a source that may fail half way. Reads one base page at a time, in the method's
-    /// order, and stops after a failure.
+    /// visit order, and stops after the first failure.
     ///
     /// # Errors
     ///
-    /// [`CopyError::Poisoned`] says how much this call copied. After [`CopyError::BadPage`], it has written
-    /// nothing.
+    /// [`CopyError::Poisoned`] says how many bytes this call copied. A call that returns
+    /// [`CopyError::BadPage`] has written nothing.
     pub fn copy_from<'p>(
         self,
         page: impl Into<Page<'p>>,
@@ -214,8 +216,8 @@ impl Method {
         let target = hint.map(|offset| offset / BASE_PAGE_BYTES);
         let mut fence = None;
         for next in self.order.steps(bytes / BASE_PAGE_BYTES, target, self.radius_pages) {
-            // One fence suffices for consecutive streamed steps. Execute it before the next cached step, or
-            // at the end.
+            // One fence suffices for consecutive streamed steps. Execute the fence before the next cached
+            // step, or at the end.
             if fence.is_none() || next.store == Store::Cached {
                 fence = Fence::of(self.kernel, next.store);
             }

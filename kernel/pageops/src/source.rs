@@ -1,8 +1,8 @@
 //! Copies from memory that may be damaged.
 //!
-//! A program can survive a machine check during a copy if it copies through a [`Source`] that reports the
-//! damage. In an operating-system kernel, the source reads with instructions that the exception table lists.
-//! In a program that handles `SIGBUS`, the source asks the signal handler.
+//! A program can survive a machine check during a copy if the program copies through a [`Source`] that
+//! reports the damage. In an operating-system kernel, the source reads with instructions that the exception
+//! table lists. In a program that handles `SIGBUS`, the source asks the signal handler whether a read failed.
 
 use core::fmt;
 
@@ -10,8 +10,8 @@ use crate::{BadPage, Kernel, Page, Store};
 
 /// The source of a copy.
 pub trait Source {
-    /// Fills `target` with the bytes from `offset` on. A source that needs no special instructions passes the
-    /// bytes to [`Target::copy`].
+    /// Fills `target` with the source's bytes from `offset` on. A source that needs no special instructions
+    /// passes the bytes to [`Target::copy`].
     ///
     /// # Errors
     ///
@@ -29,7 +29,8 @@ pub struct Target<'p> {
 }
 
 impl<'p> Target<'p> {
-    /// Makes a target. Before any other access to the page, the caller must execute a fence.
+    /// Makes a target. After the source has filled the target with streamed stores, the caller of `new` must
+    /// execute a fence. No code may access the page before this fence.
     pub(crate) fn new(page: Page<'p>, kernel: Kernel, store: Store) -> Self {
         Self { page, kernel, store }
     }
@@ -40,8 +41,8 @@ impl<'p> Target<'p> {
         self.store
     }
 
-    /// The page, for a source that uses its own instructions. If the source uses streamed stores, it must
-    /// also execute a fence.
+    /// The page, for a source that uses its own instructions. If the source uses streamed stores, the source
+    /// must also execute a fence.
     #[must_use]
     pub fn into_page(self) -> Page<'p> {
         self.page
@@ -53,8 +54,8 @@ impl<'p> Target<'p> {
     ///
     /// Panics if `bytes` is not as long as a base page.
     pub fn copy(self, bytes: &[u8]) {
-        // No fence is needed here. This value owns the page, and `Method::copy_from` executes a fence before
-        // the borrow of the page ends.
+        // `Target::copy` needs no fence. The target owns the page, and `Method::copy_from` executes a fence
+        // before the borrow of the page ends.
         self.kernel.copy_unfenced(self.page, bytes, self.store);
     }
 }
@@ -69,11 +70,12 @@ pub struct Poisoned {
 /// The reason why a copy ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyError {
-    /// The destination is not a page, or the hint is not inside it. The operation has written nothing.
+    /// The destination is not a page, or the hint is not inside the page. The operation has written nothing.
     BadPage(BadPage),
     /// The source is damaged. The operation copied the base pages that
-    /// [`VisitOrder::steps`](crate::VisitOrder::steps) visits before the damaged one, and the good bytes that
-    /// the source reported of the damaged one. Later base pages are unchanged.
+    /// [`VisitOrder::steps`](crate::VisitOrder::steps) visits before the damaged base page, and the good
+    /// bytes that the source reported of the damaged base page. Base pages that come later in the visit order
+    /// are unchanged.
     Poisoned {
         /// The offset in the source of the first byte that was not copied.
         offset: usize,

@@ -1,16 +1,16 @@
-//! The orders of visits to the base pages of a larger page. Each order is a pure iterator over the visits and
-//! their kinds of stores.
+//! The orders of visits to the base pages of a larger page. Each visit order is a pure iterator over steps. A
+//! step has base pages and the kind of stores.
 //!
-//! An order does not touch memory. The inputs of an order are the number of base pages, the base page that
-//! the program will touch, and the size of the neighbourhood around that base page. The output is the steps
-//! in sequence. Each order visits every base page exactly once.
+//! A visit order does not touch memory. The inputs of a visit order are the number of base pages, the base
+//! page that the program will touch, and the size of the neighbourhood around that base page. The output of a
+//! visit order is its steps in sequence. Each order visits every base page exactly once.
 
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// For a page with more base pages than this number, [`VisitOrder::Converge2018`] is ascending. The number is
-/// the size of the buddy allocator's largest block on x86-64, 4 MiB. Source: docs/spec/pcp.md, appendix A,
-/// which excludes "gigantic" pages.
+/// For a page with more base pages than `GIGANTIC_PAGES`, the order [`VisitOrder::Converge2018`] is
+/// ascending. `GIGANTIC_PAGES` is the number of base pages in the buddy allocator's largest block on x86-64
+/// (4 MiB). Source: docs/spec/pcp.md, appendix A, which excludes "gigantic" pages.
 pub const GIGANTIC_PAGES: usize = 1024;
 
 /// The number of base pages on each side of the target in [`VisitOrder::RangesTargetLast`]. Source: the
@@ -22,12 +22,12 @@ pub const RANGES_RADIUS_PAGES: usize = 2;
 pub enum Store {
     /// Stores through the cache. Afterwards the cache contains the bytes.
     Cached,
-    /// Stores past the cache, if the kernel has such stores. Such stores evict no other data, and do not read
-    /// memory first.
+    /// Stores past the cache, if the kernel has such stores. Stores past the cache evict no other data, and
+    /// do not read memory first.
     Stream,
 }
 
-/// One step. The step stores these base pages in ascending order.
+/// One step of a visit order. A step stores its base pages in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
     /// The indices of base pages.
@@ -39,25 +39,27 @@ pub struct Step {
 /// The order of an operation's visits to the base pages of a larger page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VisitOrder {
-    /// Ascending, one base page at a time. Linux used this order before 2017, and still uses it for gigantic
-    /// pages. Ignores the hint. The figures of the 2018 series compare with this order.
+    /// Visits base pages in ascending order, one base page at a time. Linux used this order before 2017, and
+    /// still uses this order for gigantic pages. The order ignores the hint. The figures of the 2018 series
+    /// compare with this order.
     PageByPage,
     /// The order of the 2018 series (docs/spec/pcp.md, appendix A). This order visits base pages one by one.
     /// The visits begin at the page's end that is farther from the target, then alternate between both sides
     /// of the target, and end with the target. Without a hint, the target is the first base page, so the
-    /// order is descending. If there are more base pages than [`GIGANTIC_PAGES`], the order is ascending.
+    /// order is descending. If there are more base pages than [`GIGANTIC_PAGES`], the visits ascend from the
+    /// first base page.
     Converge2018,
-    /// Ascending in one range, through the cache. The first commit of the series merged in 2026 uses this
-    /// order. Ignores the hint.
+    /// Stores the page as one ascending range, through the cache. The first commit of the series merged in
+    /// 2026 uses this order. The order ignores the hint.
     Sequential,
     /// The order of the series merged in 2026: three ranges, all stored through the cache. The first range is
-    /// right of the target's neighbourhood, the second range is left of it, and the third range is the
-    /// neighbourhood. Without a hint, the target is the first base page.
+    /// right of the target's neighbourhood, the second range is left of the neighbourhood, and the third
+    /// range is the neighbourhood. Without a hint, the target is the first base page.
     RangesTargetLast,
-    /// This project's order. One ascending pass streams all base pages outside the target's neighbourhood
-    /// past the cache. After that, the order stores the neighbourhood through the cache, and the target comes
-    /// last. Without a hint, the order streams the whole page, unless the page is not larger than a
-    /// neighbourhood.
+    /// This project's order. One ascending pass stores all base pages outside the target's neighbourhood with
+    /// streamed stores, which go past the cache. After this pass, the order stores the neighbourhood through
+    /// the cache, and the target comes last. Without a hint, the order streams the whole page. A page that is
+    /// no larger than a neighbourhood is stored through the cache.
     StreamTargetLast,
 }
 
@@ -94,8 +96,9 @@ impl VisitOrder {
     ///
     /// `radius` is half the neighbourhood that [`VisitOrder::StreamTargetLast`] keeps in the cache: the
     /// number of base pages on each side of the target. Near an end of the page, the neighbourhood has more
-    /// base pages on the other side. The other orders ignore `radius`. A target outside the page counts as no
-    /// target. The iterator takes constant memory, and constant time per step.
+    /// base pages on the target's side that is farther from this end. All other visit orders ignore `radius`.
+    /// A target outside the page counts as no target. The returned iterator takes constant memory, and
+    /// constant time per step.
     #[must_use]
     pub fn steps(self, pages: usize, target: Option<usize>, radius: usize) -> Steps {
         let target = target.filter(|target| *target < pages);
@@ -119,7 +122,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     let Some(target) = target else {
         return Few::new([if pages <= kept { cached(0..pages) } else { stream(0..pages) }]);
     };
-    // Near an end of the page, the neighbourhood is as large as in the middle.
+    // Near an end of the page, the neighbourhood is as large as in the middle of the page.
     let start = target.saturating_sub(radius).min(pages.saturating_sub(kept));
     let end = start.saturating_add(kept).min(pages);
     Few::new([
@@ -131,7 +134,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     ])
 }
 
-/// The target and up to `radius` base pages on each side of it.
+/// The target and up to `radius` base pages on each side of the target.
 fn neighbourhood(pages: usize, target: usize, radius: usize) -> Range<usize> {
     target.saturating_sub(radius)..target.saturating_add(radius).saturating_add(1).min(pages)
 }

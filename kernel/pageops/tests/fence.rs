@@ -1,6 +1,6 @@
-//! Tests that each function executes a fence after its streamed stores, before it returns. A missing fence
-//! seldom changes a result. So a child process runs the function one instruction at a time, and its parent
-//! reads each instruction.
+//! Tests that each function executes a fence after its streamed stores, before the function returns. A
+//! missing fence seldom changes a result. So a child process runs the function one instruction at a time, and
+//! its parent reads each instruction.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 
 use std::io::Write as _;
@@ -43,7 +43,8 @@ impl Streams {
     }
 }
 
-/// Runs `function` in a child, one instruction at a time. `None` if the system does not allow that.
+/// Runs `function` in a child, one instruction at a time. Returns `None` if the system does not let a process
+/// trace its child.
 fn trace(function: impl FnOnce()) -> Option<Streams> {
     // SAFETY: the child runs code that takes no lock, and ends with `_exit`.
     let child = unsafe { libc::fork() };
@@ -72,7 +73,7 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
         }
         assert!(libc::WIFSTOPPED(status), "the child ended with status {status:#x}");
         streams.note(next_instruction(child));
-        // SAFETY: the child is stopped, and this call makes it run one instruction.
+        // SAFETY: the child is stopped, and this call makes the child run one instruction.
         assert_eq!(unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) }, 0);
     }
 }
@@ -136,7 +137,8 @@ fn a_method_fences_what_it_streams() {
     }
 }
 
-/// A source that panics after the first base page. At this moment, no fence has followed the streamed stores.
+/// A source that panics after the first base page. At the moment of the panic, no fence has followed the
+/// streamed stores.
 struct Panics<'s>(&'s [u8]);
 
 impl Source for Panics<'_> {
@@ -152,7 +154,8 @@ impl Source for Panics<'_> {
 #[test]
 fn a_copy_whose_source_panics_is_fenced() {
     let source = Memory::patterned(BASE_PAGE_BYTES, 2);
-    // Test one kernel only, because unwinding takes a hundred thousand instructions.
+    // Test only one set of loops. Unwinding takes a hundred thousand instructions, and the parent process
+    // single-steps the child through each instruction.
     check_of(Kernel::new(Isa::Rep).into_iter(), |kernel| {
         let mut page = Memory::new(3 * BASE_PAGE_BYTES);
         let (method, hint) = method(kernel);

@@ -1,4 +1,4 @@
-//! Provides real memory for frame numbers.
+//! Provides real memory for the frames of an engine.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use pageset_fault::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, Method, Page};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// The memory of frames 0 to n - 1, in this process.
+/// Memory of this process that serves as frames 0 to n - 1 of an engine.
 struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -22,8 +22,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `frames` frames and makes all of them resident. Uses huge pages if the system has them, like a
-    /// kernel's direct map.
+    /// Maps memory for `frames` frames and makes the whole memory resident. Uses huge pages if the system has
+    /// huge pages, like a kernel's direct map.
     fn new(frames: u64) -> Self {
         let bytes = frames as usize * BASE_PAGE_BYTES;
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
@@ -49,7 +49,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is the mapping of `new`, and nothing borrows it any more.
+        // SAFETY: the range is the mapping of `new`, and no other value borrows the mapping any more.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -70,7 +70,7 @@ impl Memory for Arena {
     #[inline]
     fn clear(&self, _: CpuId, pfn: Pfn, order: Order, target: u32) {
         let mut page = self.0.page(pfn, order.frames());
-        // SAFETY: the frames were just allocated, so this is the only reference to them.
+        // SAFETY: only this task uses the frames, so no other reference to their memory exists.
         let page = unsafe { page.as_mut() };
         let cleared = self.0.method.clear(Page::from(page), Some(target as usize * BASE_PAGE_BYTES));
         cleared.expect("a block is a page");
@@ -85,7 +85,7 @@ impl Memory for Arena {
         let (from, mut to) = (self.0.page(from, 1), self.0.page(to, 1));
         // SAFETY: the engine lets no task write to a page while a task copies it.
         let from = unsafe { from.as_ref() };
-        // SAFETY: the frame was just allocated, so this is the only reference to it.
+        // SAFETY: the frame `to` was just allocated, so no other reference to its memory exists.
         let to = unsafe { to.as_mut() };
         self.0.method.copy(Page::from(to), from, None).expect("a frame is a page");
     }

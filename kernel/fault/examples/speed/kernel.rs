@@ -22,7 +22,7 @@ pub(crate) fn fault_ns() -> f64 {
         unsafe { byte.write_volatile(1) };
     }
     let ns = begin.elapsed().as_nanos() as f64 / PAGES as f64;
-    // SAFETY: the range is the mapping from above, and nothing refers to it any more.
+    // SAFETY: the range is the mapping from above, and no code refers to the mapping any more.
     unsafe { munmap(start, bytes) }.expect("one's own mapping");
     ns
 }

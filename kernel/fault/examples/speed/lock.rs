@@ -1,5 +1,5 @@
-//! A spin lock, as kernels use. With a lock that puts threads to sleep, the program would measure the
-//! system's futex instead.
+//! A spin lock like the spin locks of kernels. With a lock that puts threads to sleep, the program would
+//! measure the system's futex instead.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};

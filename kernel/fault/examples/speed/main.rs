@@ -1,5 +1,6 @@
-//! Measures how long a fault takes. Compares this time with clearing the page alone, with the operating
-//! system's own fault, and with faults on two threads.
+//! Measures how long a page fault takes on one thread. Compares this time with the time to clear the page
+//! alone, and with the time of the operating system's own fault. Also compares the faults per second of two
+//! threads and of one thread.
 //!
 //! ```sh
 //! cargo run --profile dist -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
@@ -8,8 +9,9 @@
 //! ```
 //!
 //! Each figure is the median of the rounds, followed by the lower and upper quartile. The strategies take
-//! turns in each round, so a disturbance hits all of them. In a round, each thread touches its pages, unmaps
-//! them, maps them and touches them again. Only the second touch is timed.
+//! turns in each round, so a long disturbance hits all strategies. In a round, each thread touches its pages,
+//! unmaps and maps the pages, and touches the pages again. The program measures only the time of the second
+//! touch.
 
 mod arena;
 mod kernel;
@@ -70,7 +72,7 @@ fn one_thread(rounds: u32, magazine: u32) {
     }
 }
 
-/// Prints how many faults per second two threads handle, divided by the faults of one thread. Each thread
+/// Prints the faults per second of two threads, divided by the faults per second of one thread. Each thread
 /// faults in its own half of the pages.
 fn two_threads(rounds: u32, magazine: u32) {
     println!("\ntwo threads, disjoint slices: faults per second of two threads, divided by those of one");

@@ -20,9 +20,10 @@ use crate::arena::Arena;
 pub(crate) const PAGE: u64 = 4096;
 /// The number of pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// The number of an engine's frames for each thread. These frames suffice for the pages, their page tables
-/// and the page sets, and few frames are left. With many more frames, each round would use other frames. Such
-/// frames would be colder in the caches than the pages that `clear_alone` clears.
+/// The number of an engine's frames for each thread. The frames of an engine suffice for the pages, for the
+/// page tables and for the page sets, and few frames are left. With many more frames, each round would use
+/// frames that earlier rounds had not used. Such frames would be colder in the caches than the pages that
+/// `clear_alone` clears.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
@@ -37,7 +38,7 @@ pub(crate) enum Contestant {
     Clearing(Setting<Arena>),
 }
 
-/// An engine, and the options of the address spaces to make in it.
+/// An engine, and the options of the address spaces to make in this engine.
 pub(crate) struct Setting<M: Memory + Sync> {
     engine: Arc<Engine<Parts<M>>>,
     options: Options,
@@ -48,8 +49,8 @@ impl Contestant {
         Self::Bare(Setting::new(strategy, threads, magazine, NoMemory))
     }
 
-    /// Builds an engine on real memory. `arena` must come from the function [`arena`] with at least as many
-    /// threads.
+    /// Builds an engine whose frames are real memory. The argument `arena` must come from a call of the
+    /// function [`arena`] with at least `threads` threads.
     pub(crate) fn clearing(strategy: &str, threads: u32, magazine: u32, arena: &Arena) -> Self {
         Self::Clearing(Setting::new(strategy, threads, magazine, arena.clone()))
     }
@@ -65,9 +66,11 @@ impl Contestant {
 
 /// Times of one round.
 pub(crate) struct Round {
-    /// ns per fault, from the start of the first thread to the end of the last thread.
+    /// Nanoseconds from the start of the first thread to the end of the last thread, divided by the number of
+    /// one thread's faults.
     pub(crate) fault_ns: f64,
-    /// ns to clear a page without a fault. The first thread clears the same pages in the same order.
+    /// Nanoseconds to clear a page without a fault. A single thread clears its pages in the order of its
+    /// faults. 0 if there are several threads.
     pub(crate) clear_ns: f64,
 }
 
@@ -96,7 +99,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
         let cpus = vec![NodeId(0); threads as usize];
         let mut config = Config::new(&zones, &cpus);
-        // Set no emergency reserve: this program does not need one.
+        // Set no emergency reserve, because this program does not need a reserve.
         config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
@@ -123,7 +126,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
     }
 
     /// Touches a slice of pages twice. The first touch brings the engine's tables into this CPU's caches, as
-    /// in a program that has run for a while. The second touch is timed.
+    /// in a program that has run for a while. Measures the time of the second touch.
     fn worker(
         &self,
         space: &Arc<AddressSpace<Parts<M>>>,
@@ -131,8 +134,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         threads: u32,
         ready: &AtomicU32,
     ) -> Spans {
-        // Pin threads only if there are several. A single thread may move away from a CPU that has other
-        // work, as in the test of the operating system's own fault.
+        // Pin the threads to CPUs only if several threads run. A single thread may move away from a CPU that
+        // has other work, as in the test of the operating system's own fault.
         if threads > 1 {
             pin(cpu);
         }
@@ -159,8 +162,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the mapped pages in the order of their faults. So each page is as cold in the caches as it was
-    /// at its fault.
+    /// Clears the mapped pages in the order of their faults. So each page is as cold in the caches as the
+    /// page was at its fault.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");
         let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };
@@ -173,7 +176,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
     }
 }
 
-/// Waits until the number of arrivals since the start is `arrivals`.
+/// Waits until this function has been called at least `arrivals` times in this round.
 fn meet(ready: &AtomicU32, arrivals: u32) {
     ready.fetch_add(1, Ordering::AcqRel);
     while ready.load(Ordering::Acquire) < arrivals {
@@ -181,8 +184,8 @@ fn meet(ready: &AtomicU32, arrivals: u32) {
     }
 }
 
-/// Pins this thread to the CPU number `index` of those that it may use. Without this, the scheduler may not
-/// spread the threads in the short time of a round.
+/// Pins this thread to one of the CPUs that the thread may use. Without pinning, the scheduler may leave
+/// several threads on one CPU in the short time of a round.
 fn pin(index: u32) {
     let allowed = sched_getaffinity(None).expect("one's own CPUs");
     let cpu = (0..CpuSet::MAX_CPU)
@@ -194,7 +197,7 @@ fn pin(index: u32) {
     sched_setaffinity(None, &one).expect("a CPU one may use");
 }
 
-/// One figure per round.
+/// The figures of all rounds, in ascending order.
 #[derive(Clone, Default)]
 pub(crate) struct Series(Vec<f64>);
 

@@ -22,29 +22,30 @@ axis! { ($)
     R4 = r4, "each task's own counters (each CPU's in 6.2), added up in batches under a lock";
 }
 
-/// A way to count resident pages.
+/// A value of the R axis: counts the resident pages of an address space.
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
-    /// Adds to the counts. When a task counts pages, it still has the right to change the page-table words of
-    /// these pages.
+    /// Adds `counts` to the counts of the address space. When a task counts pages, the task still has the
+    /// right to change the page-table words of these pages.
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
-    /// The engine calls this when a fault of the task begins.
+    /// The engine calls `on_fault` when a fault of the task begins.
     fn on_fault<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// The engine calls this when the scheduler has taken the task off its CPU.
+    /// The engine calls `on_schedule` when the scheduler has taken the task off its CPU.
     fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// The engine calls this when the task leaves the address space. Adds the task's own counts (*deltas*) to
+    /// The engine calls `on_exit` when the task ends. R2 and R3 then add the task's own counts (*deltas*) to
     /// the address space's counters.
     fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Reads the address space's counters. Counts that tasks have not folded yet are missing.
+    /// Reads the address space's counters. Counts that tasks have not folded yet are missing in the result.
     fn quick(&self) -> Counts;
 
-    /// Reads the address space's counters, and under R4 adds the slots of all tasks. Counts that tasks of R2
-    /// and R3 have not folded are missing. So the result is exact after all tasks have left.
+    /// Reads the address space's counters, and under R4 adds the slots of all tasks. Counts that tasks under
+    /// R2 and R3 have not folded are missing in the result. So the result is exact only after all tasks have
+    /// ended.
     fn exact(&self) -> Counts {
         self.quick()
     }

@@ -1,4 +1,4 @@
-//! R0: plain numbers, which the lock over the page table protects (spec §1.6).
+//! R0: plain numbers of resident pages, which the lock over the page table protects (spec §1.6).
 
 use super::{Accountant, Tally};
 use crate::counts::Counts;

@@ -1,5 +1,5 @@
-//! R1b: one atomic counter of anonymous pages. All pages of this crate are anonymous, so the counter is also
-//! the total (spec §1.6).
+//! R1b: one atomic counter of anonymous pages. All pages of this crate are anonymous, so this counter is also
+//! the number of all resident pages (spec §1.6).
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;

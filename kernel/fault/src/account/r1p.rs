@@ -1,5 +1,5 @@
-//! R1p: two atomic counters, each on its own cache line (spec §1.6). This variant tests a hypothesis of 2005.
-//! It says that an interconnect with two planes can transfer two cache lines at the same time.
+//! R1p: two atomic counters of resident pages, each on its own cache line (spec §1.6). R1p tests a hypothesis
+//! of 2005: an interconnect with two planes can transfer two cache lines at the same time.
 
 use super::Accountant;
 use crate::atomic::{AtomicI64, Ordering::Relaxed, Padded};

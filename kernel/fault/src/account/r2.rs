@@ -1,6 +1,6 @@
-//! R2: each task counts its own changes in plain numbers, as in the 2005 comparison (spec §1.6). The task
-//! folds these deltas when it is scheduled away, if the page-table lock is free. A task that leaves always
-//! folds its deltas.
+//! R2: each task counts its changes of resident pages in plain numbers (*deltas*), as in the 2005 comparison
+//! (spec §1.6). A task folds its deltas when the scheduler takes the task off its CPU, if the page-table lock
+//! is free. A task that ends always folds its deltas.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;
@@ -17,8 +17,8 @@ impl Accountant for R2 {
     }
 
     /// A debugger's task may fault in an address space that is not its own. The task's deltas belong to its
-    /// own address space. So in this case, the task changes the counters at once. The counters are atomic
-    /// only for this case.
+    /// own address space, so the task adds pages of a foreign address space to the shared counters of that
+    /// address space at once. The shared counters are atomic only for pages of foreign address spaces.
     #[inline]
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         if local.home == mm.id() {

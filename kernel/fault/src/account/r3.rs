@@ -1,5 +1,5 @@
-//! R3: Linux's SPLIT_RSS_COUNTING (spec §1.6). A task folds its deltas on every 66th fault. The number is not
-//! 64, because Linux tests "more than 64" before it counts the fault.
+//! R3: counters like Linux's SPLIT_RSS_COUNTING (spec §1.6). A task folds its deltas on every 66th fault.
+//! Linux tests "more than 64 faults" before it counts the current fault, so the number is 66 and not 65.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;
@@ -8,8 +8,8 @@ use crate::local::Local;
 use crate::mm::Mm;
 use crate::world::World;
 
-/// A task folds its deltas at the first fault before which it has counted more than 64. Source: spec §1.6,
-/// Linux 2.6.34 to 6.1.
+/// A task that has already counted more than `EVENTS` faults folds its deltas at the next fault. Source: spec
+/// §1.6, Linux 2.6.34 to 6.1.
 const EVENTS: u32 = 64;
 
 pub(crate) struct R3(Padded<Tally>);

@@ -1,4 +1,5 @@
-//! Three counters: the shared counters of an address space, or a task's slot under R4.
+//! Three counters of pages and page tables: the shared counters of an address space, or a task's slot under
+//! R4.
 
 use crate::atomic::{AtomicI64, Ordering::Relaxed};
 use crate::counts::Counts;
@@ -6,8 +7,8 @@ use crate::local::Local;
 use crate::mm::Mm;
 use crate::world::World;
 
-/// Counters on one cache line. All changes are `Relaxed`, because no other data is published through the
-/// counters (ordering E7 of spec §1.3).
+/// Counters on one cache line. All changes of the counters are `Relaxed`, because no task reads a counter to
+/// find out whether other data is ready (ordering E7 of spec §1.3).
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rss: AtomicI64,
@@ -16,7 +17,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds the three numbers to the counters, but does not write a counter if its number is zero.
+    /// Adds the three numbers of `counts` to the counters. If a number is zero, does not write its counter.
     #[inline]
     pub(crate) fn add<W: World>(&self, mm: &Mm<W>, local: &Local, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| {
@@ -30,7 +31,7 @@ impl Tally {
         add(&self.tables, counts.tables);
     }
 
-    /// Adds a task's deltas and sets them to zero.
+    /// Adds a task's deltas to the counters, and sets the deltas to zero.
     pub(crate) fn fold<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
         let deltas = core::mem::take(&mut local.deltas);
         if !deltas.is_zero() {
@@ -39,8 +40,8 @@ impl Tally {
         }
     }
 
-    /// Adds with plain loads and stores. The caller holds the lock of these counters, or only its task writes
-    /// these counters (a slot of R4).
+    /// Adds `counts` to the counters with plain loads and stores. The caller holds the lock of these
+    /// counters, or is the only task that writes these counters (a slot of R4).
     #[inline]
     pub(crate) fn add_locked(&self, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| counter.store(counter.load(Relaxed) + more, Relaxed);

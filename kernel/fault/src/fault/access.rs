@@ -1,4 +1,5 @@
-//! Does a load or store as a CPU does: translates the address, and handles a page fault if needed.
+//! Accesses a page as a CPU does: translates the address, and handles a page fault if the page table does not
+//! permit the access.
 
 use super::attempt::Backing;
 use crate::area::Access;
@@ -11,8 +12,8 @@ use crate::space::AddressSpace;
 use crate::table::{Found, walk};
 use crate::world::World;
 
-/// A section that ends with its scope, even if `touch` panics. If a section never ended, a writer's grace
-/// period would wait for ever.
+/// A task's section, which ends when the `Section` value is dropped, even if `touch` panics. If a section
+/// never ended, a writer's grace period would wait for ever.
 struct Section<'a> {
     grace: &'a Grace,
     slot: u32,
@@ -25,8 +26,8 @@ impl Drop for Section<'_> {
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Calls `touch` with the page. Until `touch` returns, no other task can free the page (ordering E5 of
-    /// spec §1.3).
+    /// Calls `touch` with the page of address `va`. Until `touch` returns, no other task can free the page
+    /// (ordering E5 of spec §1.3).
     pub(crate) fn access<T>(
         &self,
         local: &mut Local,

@@ -1,5 +1,5 @@
-//! Handles faults on an empty word. A store maps a cleared page. A load maps the page of zeros that all
-//! address spaces share.
+//! Handles faults on an empty page-table word. A store to an empty word maps a cleared page. A load from an
+//! empty word maps the page of zeros that all address spaces share.
 
 use pageset_core::{Order, Pfn};
 
@@ -37,7 +37,7 @@ impl<W: World> AddressSpace<W> {
         Ok(self.install_page(local, attempt, slot, (Pte::EMPTY, pfn)))
     }
 
-    /// Maps a new small page in a word that holds `old`.
+    /// Maps the frame `pfn` as a small page, if the word is still `old`.
     #[inline]
     pub(super) fn install_page(
         &self,
@@ -66,7 +66,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Handles a load from an empty word.
+    /// Handles a load from a page with an empty word in the page table.
     pub(super) fn populate_for_reading(
         &self,
         local: &mut Local,

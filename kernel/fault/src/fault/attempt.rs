@@ -1,4 +1,4 @@
-//! One attempt to handle a fault. At its end, the attempt changes the page-table word.
+//! One attempt to handle a fault. At the end of an attempt, the fault changes the page-table word.
 
 use pageset_core::Pfn;
 
@@ -26,7 +26,8 @@ pub enum Backing {
 pub(super) enum Step {
     /// The fault is complete, and the access can use this page.
     Done(Backing),
-    /// The fault must start again, because another task has changed the area or a word, or is changing it.
+    /// The fault must start again, for example because another task has changed the area or a page-table
+    /// word.
     Again,
 }
 
@@ -34,9 +35,9 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Install {
     Done,
-    /// Another task has changed the word.
+    /// Another task has changed the page-table word.
     Lost,
-    /// Another task has changed the table or the area.
+    /// Another task has taken the table out of the tree, or has changed the area.
     Again,
 }
 
@@ -49,7 +50,8 @@ pub(super) struct Attempt<'t> {
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Changes a word from `old` to `new`, if the table, the area and the word are unchanged.
+    /// Changes a page-table word from `old` to `new`, if the word is still `old` and its table is still in
+    /// the tree. Under V3 and P3, the area must also be unchanged.
     #[inline]
     pub(super) fn install(
         &self,
@@ -68,7 +70,7 @@ impl<W: World> AddressSpace<W> {
         if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
             return Install::Lost;
         }
-        // Count the page only now, after its word is in the table (spec §1.4.3).
+        // Count the page only after the page's word is in the table (spec §1.4.3).
         if counts != Counts::default() {
             self.account.add(&self.mm, local, counts);
         }
@@ -76,8 +78,8 @@ impl<W: World> AddressSpace<W> {
         Install::Done
     }
 
-    /// Continues a fault after another task has changed the word first. If the word now permits the access,
-    /// the fault is complete. Otherwise the fault starts again.
+    /// Continues a fault after another task has changed the page-table word. If the changed word permits the
+    /// access, the fault is complete. Otherwise the fault starts again.
     pub(super) fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
         let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;
@@ -101,12 +103,12 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Makes the word writable if the area allows stores.
+    /// Returns the word with the right to write, if the area allows stores. Otherwise returns `word`.
     pub(super) fn with_rights(&self, local: &Local, ticket: &Ticket, word: Pte) -> Pte {
         if local.areas.area(ticket.index).prot == Prot::ReadWrite { word.writable() } else { word }
     }
 
-    /// The current time, or 0 if the world does not measure times.
+    /// The current time in nanoseconds, or 0 if [`World::TIMED`] is `false`.
     #[inline]
     pub(super) fn clock(&self, local: &Local) -> u64 {
         if W::TIMED { self.world().now_ns(local.cpu) } else { 0 }

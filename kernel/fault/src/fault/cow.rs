@@ -1,5 +1,5 @@
-//! Handles a store to a page that is mapped without the right to write. If the page has no other user, it
-//! becomes writable. Otherwise it is copied.
+//! Handles a store to a page that is mapped without the right to write. If the page has no other user, the
+//! fault makes the page writable. If the page has other users, the fault copies the page.
 
 use pageset_core::Order;
 
@@ -29,15 +29,16 @@ impl<W: World> AddressSpace<W> {
             return Ok(step);
         }
         if slot.level > 0 {
-            // Split the huge page into small pages, then copy one of them, as Linux does since 5.8.
+            // Split the huge page into small pages. The next attempt copies only one small page, as Linux
+            // does since 5.8.
             self.split(local, slot, old).map_err(|_| FaultError::OutOfMemory(attempt.va))?;
             return Ok(Step::Again);
         }
         self.copy(local, attempt, slot, old)
     }
 
-    /// Makes the page writable if its block has no other user. A part of a larger block is always copied,
-    /// because the block has one reference count for all its parts.
+    /// Makes the page writable if its block has no other user. A small page that is a part of a larger block
+    /// is always copied, because the block has one reference count for all its parts.
     fn reuse(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot, old: Pte) -> Option<Step> {
         let frames = &self.engine().frames;
         let (head, order) = frames.block(old.pfn());
@@ -52,8 +53,8 @@ impl<W: World> AddressSpace<W> {
         }
         let word = self.engine().tables.word(slot.table, slot.index);
         // Race: before this task got the right to change the word, another task freed the frame, and the
-        // frame is now part of another block. So compare the block again. If the word is unchanged, its
-        // reference keeps the block from being freed.
+        // frame is now part of another block. So compare the frame's block again. If the word is unchanged,
+        // the word's reference keeps the block from being freed.
         if word.load(crate::atomic::Ordering::Acquire) != old.bits()
             || frames.block(old.pfn()) != (head, order)
         {
@@ -80,9 +81,9 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Step, FaultError> {
         let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
-        // Race: another task frees the page, or makes it writable, while this task copies it. This task has a
-        // temporary reference, so no other task frees the page or makes it writable. If the word is still
-        // unchanged after the copy, this task has copied the right page.
+        // Race: while this task copies the page, another task unmaps the page or stores to the page. This
+        // task has a temporary reference, so no other task frees the page or makes the page writable. If the
+        // word is still unchanged after the copy, this task has copied the right page.
         let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);

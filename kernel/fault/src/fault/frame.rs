@@ -22,7 +22,8 @@ impl<W: World> AddressSpace<W> {
         pfn
     }
 
-    /// Allocates a block and clears it. The task will touch page `target` of the block first.
+    /// Allocates a block and clears the block. After the clear, the task will first touch page number
+    /// `target` of the block.
     #[inline]
     pub(super) fn take_clear(&self, local: &mut Local, order: Order, target: u32) -> Option<Pfn> {
         if order == Order::ZERO
@@ -33,8 +34,9 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, order)?;
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
-        // Prefetch the first cache lines of the next page now. The prefetch costs little time, because the
-        // fault's next atomic operation must wait until the writes to this page are complete.
+        // Let the host prefetch the first cache lines of the magazine's next frame. The prefetch costs little
+        // time, because the fault's next atomic operation must wait until the writes to the cleared page are
+        // complete.
         if let Some(next) = local.magazine.peek() {
             self.world().memory().expect(local.cpu, next);
         }
@@ -42,14 +44,14 @@ impl<W: World> AddressSpace<W> {
         Some(pfn)
     }
 
-    /// Sets the reference count of a block for the `refs` words that will map it.
+    /// Sets the reference count of a new block to `refs`, the number of words that will map the block.
     #[inline]
     pub(super) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         self.engine().frames.begin(pfn, order, refs);
         Lru::<W::RawLock>::mark(self.engine().frames.frame(pfn));
     }
 
-    /// Adds a mapped block to the list of pages in use.
+    /// Adds a mapped block to the task's batch for a list of pages in use.
     #[inline]
     pub(super) fn list(&self, local: &mut Local, pfn: Pfn) {
         self.engine().lru.add(&self.engine().frames, local.cpu, &mut local.lru, pfn);
@@ -59,14 +61,14 @@ impl<W: World> AddressSpace<W> {
     /// temporary reference, that task frees the block later.
     pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, refs: u32) {
         if let Some(block) = self.engine().frames.put(pfn, refs) {
-            // The block may already be on a list, through an old entry in a task's batch (see
+            // An old entry in a task's batch may already have moved the block to a list (see
             // [`lru`](crate::lru)).
             self.engine().lru.remove(&self.engine().frames, &[block]);
             self.free_unused(local, block.0, block.1);
         }
     }
 
-    /// Frees a block that no word has ever mapped. So no other task knows the block.
+    /// Frees a block that no word maps. No other task has a reference to the block.
     pub(super) fn free_unused(&self, local: &mut Local, pfn: Pfn, order: Order) {
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;

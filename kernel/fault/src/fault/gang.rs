@@ -15,8 +15,8 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Maps the largest possible block: it must fit into the area, and all its words must be empty. Returns
-    /// `None` if no block is possible. In that case the caller maps a single page.
+    /// Maps the largest free block that fits into the area and needs only words that are empty. Returns
+    /// `None` if no such block exists. After `None`, the caller maps pages without a gang.
     #[cold]
     pub(super) fn populate_gang(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;
@@ -43,9 +43,9 @@ impl<W: World> AddressSpace<W> {
         words.all(|index| self.engine().tables.load(slot.table, index) == Pte::EMPTY)
     }
 
-    /// Maps the block into all words or into none. Race: under strategy P2, faults fill words without a lock,
-    /// so other tasks may fill some of the words first. So under P2, this fault maps the block only into the
-    /// words that are still empty.
+    /// Maps the block into all words or into no word, except under P2. Race: under P2, faults fill words
+    /// without a lock, so other tasks may fill some of the words first. So under P2, this fault maps the
+    /// block only into the words that are still empty.
     fn install_gang(
         &self,
         local: &mut Local,

@@ -24,7 +24,7 @@ impl<W: World> AddressSpace<W> {
     }
 
     /// Maps a huge page into an empty word of level 1. Returns `None` if no block is free or another task has
-    /// filled the word. In that case the caller maps small pages.
+    /// filled the word. After `None`, the caller maps small pages.
     #[cold]
     pub(super) fn populate_huge(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;

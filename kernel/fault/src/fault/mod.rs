@@ -1,9 +1,11 @@
-//! Handles page faults. All strategies take the same steps (spec §1.2). A fault finds the area and the word,
-//! prepares a page without a lock, and puts the page into the word if the word has not changed.
+//! Handles page faults. All strategies take the same steps (spec §1.2). A fault finds the area and the
+//! page-table word, and prepares a page while it holds no lock of a page table. If the word has not changed,
+//! the fault then puts the page into the word.
 //!
-//! The module `word` finds the word. `anon` fills an empty word, `cow` handles a store to a page without the
-//! right to write, and `restore` brings a reclaimed page back. `huge`, `gang` and `run` map many pages at
-//! once. `attempt` changes the word at the end of an attempt, and `frame` allocates the pages.
+//! The module `word` finds the page-table word of the fault's address. `anon` fills an empty word, `cow`
+//! handles a store to a page without the right to write, and `restore` brings a reclaimed page back. `huge`,
+//! `gang` and `run` map many pages at once. `attempt` changes the word at the end of an attempt, and `frame`
+//! allocates the pages.
 
 mod access;
 mod anon;
@@ -45,9 +47,9 @@ impl<W: World> AddressSpace<W> {
                     let step = if area.prot.allows(access) {
                         self.attempt(local, Attempt { ticket: &ticket, va, access })
                     } else if area.is_marked(ticket.write) {
-                        // Race: a writer is taking the right away. Until its write ends, other tasks may
-                        // still use the right, so an error now would contradict them. Start the fault again
-                        // until the write has ended.
+                        // Race: a writer is taking the right to this access away. Until the write ends, other
+                        // tasks may still use the right, so an error would come too early. Start the fault
+                        // again until the write has ended.
                         Ok(Step::Again)
                     } else {
                         Err(FaultError::NotAllowed(va))
@@ -69,8 +71,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Frees pages that were replaced by copies. The caller holds no lock and is in no section, because
-    /// freeing waits for other tasks.
+    /// Frees the blocks in `local.unmapped`, such as pages that copies have replaced. The caller holds no
+    /// lock and is in no section, because this function waits until no other task uses the blocks.
     #[cold]
     fn free_replaced(&self, local: &mut Local) {
         let mut blocks = core::mem::take(&mut local.unmapped);
@@ -95,8 +97,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Handles a fault on a mapped page. If the word already permits the access, does nothing. Otherwise
-    /// gives the word more rights.
+    /// Handles a fault on a mapped page. If the page's word already permits the access, does nothing. If the
+    /// word does not permit the access, gives the word more rights, or maps a copy of the page.
     fn raise(
         &self,
         local: &mut Local,

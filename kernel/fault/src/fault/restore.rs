@@ -15,9 +15,10 @@ use crate::table::Slot;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// Brings back the contents that the host keeps in slot `place`. Race: another task restores and changes
-    /// the page, and the page is reclaimed again into the same slot. The word then looks unchanged although
-    /// the contents are new. So this task reads the contents only while it has the right to change the word.
+    /// Brings back the page whose contents the host keeps in slot `place`. Race: another task restores and
+    /// changes the page, and the page is reclaimed again into the same slot. The page's word then looks
+    /// unchanged, although the contents are new. So a task restores the contents only while the task has the
+    /// right to change the word.
     pub(super) fn restore(
         &self,
         local: &mut Local,

@@ -15,8 +15,8 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// The number of pages that this fault maps, including the page that it needs. The run does not reach
-    /// beyond the area or the leaf table.
+    /// The number of pages that this fault maps, including the page that the task touched. A run of pages
+    /// does not reach beyond the area or the leaf table.
     pub(super) fn foresee(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> u32 {
         let geometry = self.engine().geometry;
         let page = geometry.page_start(attempt.va);
@@ -26,7 +26,7 @@ impl<W: World> AddressSpace<W> {
         local.prefault.foresee(geometry, page, self.options().prefault_order, room)
     }
 
-    /// Maps a run of pages. If memory is short, the run is shorter, because the task needs only the first
+    /// Maps a run of pages. If memory is short, maps a shorter run, because the task needs only the first
     /// page.
     pub(super) fn populate_run(
         &self,

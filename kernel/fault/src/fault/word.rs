@@ -9,8 +9,8 @@ use crate::table::{Found, Slot, walk};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Finds the word for the fault's address. The inner `Err` ends the attempt: either a huge page was
-    /// mapped on the way, or the fault must start again.
+    /// Finds the word for the fault's address. The inner `Err` says how the attempt ended: this function
+    /// mapped a huge page, or the fault must start again.
     #[inline]
     pub(super) fn find_word(
         &self,

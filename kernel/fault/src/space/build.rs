@@ -1,4 +1,4 @@
-//! Builds missing page tables. Faults and forks need these tables before they can fill a word.
+//! Builds missing page tables. A fault or a fork needs the table of a word before it can fill the word.
 
 use super::AddressSpace;
 use crate::counts::Counts;
@@ -11,7 +11,7 @@ use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
     /// Finds the word for `va` in a table of level `level`, and builds missing tables. Returns
-    /// [`Found::Busy`] if another task is changing a word on the way.
+    /// [`Found::Busy`] if another task is changing a word between the root and this table.
     pub(super) fn walk_or_build(&self, local: &mut Local, va: u64, level: u8) -> Result<Found, SpaceError> {
         loop {
             let engine = self.engine();
@@ -22,8 +22,9 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Puts a new table for `va` into an empty word. Race: another task puts its table into the same word
-    /// first. In that case, this task frees its own table and uses the other task's table.
+    /// Puts a new table for `va` into an empty word. Race: another task puts its own table into the same word
+    /// first. The task that loses this race frees its own table, and the caller's next walk finds the other
+    /// task's table.
     #[cold]
     pub(crate) fn build(&self, local: &mut Local, va: u64, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();

@@ -16,8 +16,8 @@ impl<W: World> AddressSpace<W> {
             return Err(SpaceError::Occupied);
         }
         let change = write.change(&range, Some(prot));
-        // The replaced areas become parts of the joined area. Wait until no fault uses them. Later faults
-        // find the joined area.
+        // Adjacent areas with the rights `prot` become parts of one larger area. Close these adjacent areas.
+        // Later faults find the larger area.
         write.close(local, &change.replaced);
         write.publish(change.map);
         Ok(())
@@ -31,12 +31,12 @@ impl<W: World> AddressSpace<W> {
             return Ok(());
         }
         write.close(local, &change.replaced);
-        // If the range begins or ends inside a huge page, split the huge page. The split comes first, because
-        // only a split can fail.
+        // If the range begins or ends inside a huge page, split the huge page. A split can fail, so the
+        // splits come before `publish` and `zap`, which change the areas and pages for good.
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
-        // From here on, new faults in the range find no area. `zap` removes the pages that earlier faults
-        // have mapped there.
+        // After `publish`, new faults in the range find no area. `zap` removes the pages that earlier faults
+        // have mapped in the range.
         write.publish(change.map);
         self.zap(local, &range, &write.map);
         Ok(())
@@ -53,7 +53,8 @@ impl<W: World> AddressSpace<W> {
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
         let (map, replaced) = (change.map, change.replaced);
-        // Keep the new areas closed until the words have the new rights.
+        // Close the new areas before `publish`, so that no fault uses these areas until the page-table words
+        // have the new rights.
         write.close(
             local,
             map.areas().iter().filter(|area| area.range.start < range.end && range.start < area.range.end),

@@ -1,10 +1,11 @@
 //! Replaces small pages by one huge page, as Linux's khugepaged does (spec §1.7, races 5 and 6).
 //!
-//! Race: a fault has already walked to the leaf table. Before the collapse copies a page, it closes the table
-//! in three steps. The collapse sets the word that names the table to "busy", exchanges each word of the
-//! table for poison, and marks the table as taken out of the tree. So the fault loses. Under P0 and P3 it
-//! finds the mark, under P1 it finds that the parent word has changed, and under P2 its compare-exchange
-//! fails. In each case the fault starts again from the root.
+//! Race: a fault has already walked to the leaf table that a collapse replaces. Before the collapse copies a
+//! page, it closes the table in three steps. The collapse sets the parent word, which names the table, to
+//! "busy", marks the table as taken out of the tree, and exchanges each word of the table for poison. So the
+//! fault cannot map its page in the closed table. Under P0, P0n and P3, the fault finds the mark. Under P1,
+//! the fault finds that the parent word has changed. Under P2, the fault's compare-exchange fails. Under
+//! every strategy, the fault starts again from the root.
 
 use alloc::vec::Vec;
 
@@ -70,7 +71,8 @@ impl<W: World> AddressSpace<W> {
         Ok(())
     }
 
-    /// Closes a leaf table to faults. Returns the words that the table had.
+    /// Closes a leaf table to faults. Returns the words that the table had, or `None` if another task has
+    /// changed the parent word.
     fn close_table(&self, local: &mut Local, parent: &Slot, named: Pte, table: TableId) -> Option<Vec<Pte>> {
         let tables = &self.engine().tables;
         let _held = self.sync.hold(&self.mm, local, parent, Intent::Replace).ok()?;
@@ -117,8 +119,8 @@ impl<W: World> AddressSpace<W> {
         let huge = Pte::anon(block).huge();
         let huge = if prot == Prot::ReadWrite { huge.writable() } else { huge };
         let before = words.iter().filter(|word| word.is_present() && !word.is_zero_page()).count();
-        // Other tasks do not change a busy word, and only writers free tables, so the parent table still
-        // exists.
+        // Other tasks do not change a busy word. This task is the writer, and only writers free tables, so
+        // the parent table still exists.
         if let Ok(_held) = self.sync.hold(&self.mm, local, parent, Intent::Replace) {
             self.sync.replace(engine.tables.word(parent.table, parent.index), Pte::MIGR, huge);
             let more = i64::from(engine.geometry.entries()) - before as i64;

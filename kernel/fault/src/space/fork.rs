@@ -1,4 +1,5 @@
-//! Copies an address space. Parent and child share every page until one of them stores to it.
+//! Copies an address space. Parent and child share each page until a task of the parent or child stores to
+//! the page.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -29,7 +30,8 @@ impl<W: World> AddressSpace<W> {
                 }
             });
         }
-        // Parent and child share all pages now. Wait until no task has a writable translation to any of them.
+        // Parent and child share all pages now. Wait until no task has a writable translation to a shared
+        // page.
         self.free_unmapped(local, &mut Vec::new());
         drop(write);
         copied.map(|()| Arc::new(child))
@@ -41,7 +43,7 @@ impl<W: World> AddressSpace<W> {
         })
     }
 
-    /// Copies the words of one table. No other task can reach the child yet.
+    /// Copies a run of words into the child's page table. No other task can reach the child yet.
     fn copy_run(&self, local: &mut Local, child: &Self, run: Run) -> Result<(), SpaceError> {
         let step = self.engine().geometry.word_span(run.slot.level);
         let mut pages = 0;
@@ -49,8 +51,8 @@ impl<W: World> AddressSpace<W> {
             if self.engine().tables.load(run.slot.table, index) == Pte::EMPTY {
                 continue;
             }
-            // Build the child's table first, so that if no table is left, the fork fails before it shares
-            // this word.
+            // Build the child's table before the child gets the word. So if no table is left, the fork fails
+            // and leaves this word unchanged.
             let to = match child.walk_or_build(local, va, run.slot.level) {
                 Ok(Found::Word(to, _)) => to,
                 _ => return Err(SpaceError::OutOfMemory),
@@ -64,7 +66,8 @@ impl<W: World> AddressSpace<W> {
         Ok(())
     }
 
-    /// Removes the right to write from the word, and adds a reference to the page that it maps.
+    /// Removes the right to write from a word, and adds a reference to the page that the word maps. Returns
+    /// the child's word.
     fn share_word(&self, local: &mut Local, slot: &Slot) -> Pte {
         let word = self.engine().tables.word(slot.table, slot.index);
         loop {

@@ -1,10 +1,10 @@
 //! An address space has areas, a page table and counters. This module also has the operations that change
-//! areas.
+//! areas and pages.
 //!
-//! `build` adds missing tables. `write` has the steps that all changes of areas share. `change` has map,
-//! unmap and protect. `zap` removes pages and tables. `fork` copies an address space. `split` turns a huge
-//! page into small pages, and `collapse` does the opposite. `reclaim` takes a page away, and `teardown` ends
-//! an address space.
+//! `build` adds missing tables. `write` keeps other writers out, and closes areas. `change` has map, unmap
+//! and protect. `zap` removes pages and tables. `fork` copies an address space. `split` turns a huge page
+//! into small pages, and `collapse` turns small pages into a huge page. `reclaim` frees a page after the host
+//! has saved its contents, and `teardown` ends an address space.
 
 mod build;
 mod change;
@@ -42,10 +42,12 @@ pub struct Options {
     /// Whether faults map huge pages. With 4 KiB pages, a huge page has order 9.
     pub huge: Huge,
     /// The largest order of a block that a write fault maps at once, if all its words are empty (mTHP, spec
-    /// §1.9). With 0, a fault maps single pages. With 4 and pages of 4 KiB, a fault maps up to 64 KiB.
+    /// §1.9). With `gang_order` 0, a fault maps single pages. With `gang_order` 4 and pages of 4 KiB, a fault
+    /// maps up to 64 KiB.
     pub gang_order: u8,
     /// The largest order of a run of pages that a fault maps in advance (prefaulting, spec §1.9), at most 5.
-    /// With 0, there is no prefaulting. The first patches of December 2004 used 3.
+    /// With `prefault_order` 0, faults map no pages in advance. The first prefaulting patches of December
+    /// 2004 used order 3.
     pub prefault_order: u8,
 }
 
@@ -54,8 +56,8 @@ pub struct Options {
 pub enum Huge {
     /// Map only small pages.
     Never,
-    /// Map a huge page if its whole range is empty and inside one area.
-    /// [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K) cannot have huge pages: its leaf table covers 32
+    /// A fault by a store maps a huge page if the huge page's whole range is empty and inside one area.
+    /// [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K) cannot have huge pages: a leaf table covers 32
     /// MiB, more than the allocator's largest block of 2^10 pages.
     Always,
 }
@@ -77,7 +79,7 @@ pub struct AddressSpace<W: World> {
     pub(crate) account: AnyAccount,
     /// Whether a fault checks its area again before it maps a page, as V3 and P3 require.
     looks_again: bool,
-    /// The CPU of the last task that left the address space.
+    /// The CPU of the task that ended last in the address space.
     last_cpu: AtomicU32,
 }
 
@@ -113,7 +115,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// The address space's number, unique in the engine.
+    /// The address space's number, which no other address space of the engine has.
     pub fn id(&self) -> u32 {
         self.mm.id()
     }
@@ -128,13 +130,13 @@ impl<W: World> AddressSpace<W> {
         self.mm.engine()
     }
 
-    /// Reads the counters quickly. Counts that tasks have not folded yet are missing.
+    /// Reads the counters quickly. Counts that tasks have not folded yet are missing in the result.
     pub fn quick_counts(&self) -> Counts {
         self.account.quick()
     }
 
-    /// The number of resident pages, and the number of tables without the root. The numbers are exact after
-    /// all tasks have left.
+    /// The number of resident pages, and the number of tables without the root. These two numbers are exact
+    /// after all tasks have ended.
     pub fn counts(&self) -> Counts {
         self.account.exact()
     }
@@ -149,10 +151,11 @@ impl<W: World> AddressSpace<W> {
         self.mm.root()
     }
 
-    /// Whether the area is unchanged since the fault found it. Always true for strategies that need no check.
-    /// The fault has the right to change its word. Race: a writer unmaps the area at the same time. The
-    /// writer marks the area before it takes the right to change words. So either the fault sees the mark
-    /// here and starts again, or the writer later sees the fault's page and removes it.
+    /// Whether the area is unchanged since the fault found the area. Always true unless the strategy has V3
+    /// or P3. The caller has the right to change the fault's page-table word. Race: a writer unmaps the area
+    /// while a fault maps a page into the area. The writer marks the area before it takes the right to change
+    /// words. So either the fault sees the mark and starts again, or the writer later finds the fault's page
+    /// and removes the page.
     #[inline]
     pub(crate) fn is_unchanged(&self, local: &Local, ticket: &Ticket) -> bool {
         !self.looks_again || ticket.is_current(&self.mm, local)

@@ -19,13 +19,13 @@ impl<W: World> AddressSpace<W> {
         if va >= self.engine().geometry.end() {
             return Err(SpaceError::NotEligible);
         }
-        // No other writer can run now. Faults can run, except under V1.
+        // Until `_write` is dropped, no other writer can run. Faults can run, except under V1.
         let _write = self.write(local);
         let (slot, old) = match walk(&self.engine().tables, self.engine().geometry, self.root(), va, 0) {
             Found::Word(slot, word) if slot.level == 0 && self.is_eligible(word) => (slot, word),
             _ => return Err(SpaceError::NotEligible),
         };
-        // Mark the word as busy, so that faults on it wait until the contents are saved.
+        // Mark the word as busy, so that faults on the page wait until the host has saved the contents.
         if !self.change_word(local, &slot, old, Pte::MIGR, Counts::default()) {
             return Err(SpaceError::NotEligible);
         }

@@ -1,4 +1,4 @@
-//! Splits a huge page. Its block stays whole, but each of its pages gets a word of its own in a new leaf
+//! Splits a huge page. The huge page's block stays whole, but each small page gets its own word in a new leaf
 //! table.
 
 use super::AddressSpace;
@@ -12,7 +12,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Splits the huge page that contains `va`, unless `va` is its first address.
+    /// Splits the huge page that contains `va`, unless `va` is the first address of this huge page.
     pub(super) fn split_at(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
         let inside = !va.is_multiple_of(self.engine().geometry.table_span(0));
         let Some(slot) = self.slot_above(va, 0).filter(|_| inside) else { return Ok(()) };
@@ -36,9 +36,10 @@ impl<W: World> AddressSpace<W> {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
-                // The huge page's word has a reference, and this task has the right to change the word, so no
-                // task can free the block now. Add the references of the small words before the new table is
-                // visible. When the table is visible, another task may unmap a small page at once.
+                // The huge page's word has a reference to the block, and this task has the right to change
+                // the word, so no task can free the block now. Add the references of the small words before
+                // the new table is visible. When the table is visible, another task may unmap a small page at
+                // once.
                 let is_there = word.load(Ordering::Acquire) == huge.bits();
                 if is_there {
                     engine.frames.get(huge.pfn(), pages - 1);

@@ -24,7 +24,8 @@ impl<W: World> AddressSpace<W> {
         self.engine().free_tables(&mut local, &mut tables);
     }
 
-    /// Empties a table and the tables below it. Returns the number of pages that these tables mapped.
+    /// Empties a table and the tables below it, and appends these tables to `tables`. Returns the number of
+    /// small pages that these tables mapped.
     fn take_apart(&self, local: &mut Local, table: TableId, level: u8, tables: &mut Vec<TableId>) -> i64 {
         let (mut pages, mut blocks) = (0, Vec::new());
         for word in self.engine().tables.words_of(table) {

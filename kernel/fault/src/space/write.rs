@@ -1,5 +1,6 @@
-//! The steps that all changes of areas share. Only one writer runs at a time. The writer closes the areas
-//! that it changes, and then publishes a new area map.
+//! The steps that several operations on an address space have in common. Only one writer runs at a time. A
+//! map, unmap or protect closes the areas that it changes, and then publishes a new area map. A fork or
+//! collapse closes areas, but publishes no map. A reclaim only keeps other writers out.
 
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -10,7 +11,7 @@ use crate::error::SpaceError;
 use crate::local::Local;
 use crate::world::World;
 
-/// The right to change the areas of an address space. Dropping the value ends the write.
+/// The right to change the areas of an address space. Dropping the `Write` value ends the write.
 pub(super) struct Write<'a, W: World> {
     pub(super) space: &'a AddressSpace<W>,
     pub(super) map: Arc<AreaMap>,
@@ -38,19 +39,20 @@ impl<W: World> AddressSpace<W> {
 }
 
 impl<W: World> Write<'_, W> {
-    /// Computes the area map that gives `range` these rights.
+    /// Computes the area map that gives `range` the rights `prot`, or that has no area in `range` if `prot`
+    /// is `None`.
     pub(super) fn change(&self, range: &Range<u64>, prot: Option<Prot>) -> Change {
         self.map.with(range.clone(), prot, || self.space.engine().next_area())
     }
 
-    /// Closes areas that are about to change, as the strategy does it. Most strategies wait for the faults in
-    /// these areas, and let no new fault in until the write ends. V0 and V3 only mark the areas.
+    /// Closes areas. Under V1, V2 and V7, no fault uses these areas when the call returns, and no fault can
+    /// use these areas until the write ends. V0 and V3 only mark the areas.
     pub(super) fn close<'a>(&self, local: &mut Local, areas: impl IntoIterator<Item = &'a Arc<Area>>) {
         self.space.stabilise.close(&self.space.mm, local, areas.into_iter().map(|area| &**area));
     }
 
-    /// Replaces the area map. Faults may use all areas of the new map at once, except those that this write
-    /// has closed.
+    /// Replaces the area map. Faults may use the new map at once, except the areas that this write has
+    /// closed.
     pub(super) fn publish(&mut self, map: AreaMap) {
         self.map = Arc::new(map);
         self.space.mm.publish(Arc::clone(&self.map));

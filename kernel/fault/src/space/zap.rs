@@ -1,8 +1,8 @@
 //! Removes access rights, pages and tables from a range of addresses.
 //!
-//! First, the writer exchanges each word for an empty word (ordering E4 of spec §1.3). Second, the writer
-//! waits for a grace period, after which no task uses an old translation or table number (E5, E6). Third, the
-//! writer frees frames and tables.
+//! An unmap first exchanges each word for an empty word (ordering E4 of spec §1.3). After that, the unmap
+//! waits for a grace period, so that no task still uses an old translation or table number (E5, E6). At the
+//! end, the unmap frees frames and tables.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -19,11 +19,12 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::{Memory, World};
 
-/// The most blocks that wait for one grace period. Chosen: they are 16 MiB of small pages, and their list
-/// takes 64 KiB of the heap.
+/// When `zap` has collected at least `BLOCKS_MAX` unmapped blocks, `zap` waits for a grace period and frees
+/// the blocks. Chosen: 4096 blocks of one 4 KiB page are 16 MiB, and the list of these blocks takes 64 KiB of
+/// the heap.
 const BLOCKS_MAX: usize = 4096;
 
-/// The words of one table that lie in the range.
+/// Adjacent words of one table that lie in a range of addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) slot: Slot,
@@ -33,7 +34,8 @@ pub(super) struct Run {
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Unmaps every page in `range`. Frees tables for whose addresses `map` has no area.
+    /// Unmaps every page in `range`. Frees each table of the range if `map` has no area at the addresses that
+    /// the table covers.
     pub(super) fn zap(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap) {
         let mut blocks = Vec::new();
         self.each_run(local, range, &mut |local, run| {
@@ -67,7 +69,7 @@ impl<W: World> AddressSpace<W> {
     /// word of level 1 that maps a huge page.
     ///
     /// Race: a fault that began before the areas were closed may still be adding a table. If the strategy
-    /// protects upper tables by a lock, this method takes and releases that lock once before it reads the
+    /// protects upper tables by a lock, this method takes and releases that lock before it reads each upper
     /// table. When this method has had the lock, the fault's change is complete and visible.
     pub(super) fn each_run(
         &self,
@@ -80,7 +82,8 @@ impl<W: World> AddressSpace<W> {
         self.descend(local, root, range, 0, visit);
     }
 
-    /// `start` is the first address that the table of `slot` covers.
+    /// Does the work of [`each_run`](Self::each_run) for one table. `start` is the first address that the
+    /// table of `slot` covers.
     fn descend(
         &self,
         local: &mut Local,
@@ -115,8 +118,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Empties words, and drops the references of the pages that they mapped. Appends blocks that have no
-    /// reference any more to `blocks`.
+    /// Empties the words of a run, and drops the references to the pages that the words mapped. Appends
+    /// blocks that have no reference any more to `blocks`.
     fn zap_words(&self, local: &mut Local, run: Run, blocks: &mut Vec<(Pfn, Order)>) {
         // This task is the writer, and only writers free tables, so the table still exists.
         let Ok(_held) = self.sync.hold(&self.mm, local, &run.slot, Intent::Fill) else { return };
@@ -135,8 +138,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Drops the reference that the old word had to its page or its host's slot. Returns 1 if the word mapped
-    /// a small or huge page, and 0 if it mapped no page or the zero page.
+    /// Drops the reference that the old word had to a page or to a slot of the host. Returns 1 if the old
+    /// word mapped a small or huge page, and 0 if the old word mapped no page or the zero page.
     pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
         if let Meaning::Reclaimed(slot) = old.meaning(0) {
             self.world().memory().drop_slot(slot);
@@ -149,7 +152,8 @@ impl<W: World> AddressSpace<W> {
         1
     }
 
-    /// Removes rights from every page in `range`. Afterwards no task holds a translation with the old rights.
+    /// Removes the rights that `prot` does not have from every page in `range`. When the call returns, no
+    /// task holds a translation with the old rights.
     pub(super) fn restrict(&self, local: &mut Local, range: &Range<u64>, prot: Prot) {
         let mut blocks = Vec::new();
         self.each_run(local, range, &mut |local, run| {
@@ -158,8 +162,8 @@ impl<W: World> AddressSpace<W> {
                 let word = self.engine().tables.word(run.slot.table, index);
                 loop {
                     let old = Pte::from_bits(word.load(Ordering::Acquire));
-                    // Never store zero in the word, not even for a moment, because a fault might then fill
-                    // it.
+                    // Never store zero in the word, not even for a moment, because a fault might fill a word
+                    // of zeros.
                     let new = if prot == Prot::None { old.hidden() } else { old.read_only() };
                     if !old.is_present() || new == old || self.sync.replace(word, old, new) {
                         break;
@@ -170,8 +174,8 @@ impl<W: World> AddressSpace<W> {
         self.free_unmapped(local, &mut blocks);
     }
 
-    /// Takes tables in `range` out of the tree if `map` has no area at the addresses that they cover.
-    /// (Linux's free_pgtables finds such tables by its floor and ceiling.)
+    /// Takes tables in `range` out of the tree if `map` has no area at the addresses that the tables cover.
+    /// Linux's free_pgtables finds such unused tables by its floor and ceiling.
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
         let geometry = self.engine().geometry;
         for level in 0..geometry.root_level() {
@@ -186,7 +190,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Takes the table of level `level` for `va` out of the tree, if it exists and is empty.
+    /// Takes the table of level `level` for `va` out of the tree, if this table exists and is empty.
     fn unlink(&self, local: &mut Local, va: u64, level: u8, out: &mut Vec<TableId>) {
         let tables = &self.engine().tables;
         let Some(parent) = self.slot_above(va, level) else { return };
@@ -208,7 +212,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// The word that names the table of level `level` for `va`, if the tables above it exist.
+    /// The place of the word that names the table of level `level` for `va`, if the tables above this table
+    /// exist.
     pub(super) fn slot_above(&self, va: u64, level: u8) -> Option<Slot> {
         let geometry = self.engine().geometry;
         let root_level = geometry.root_level();

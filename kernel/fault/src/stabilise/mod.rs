@@ -20,12 +20,12 @@ axis! { ($)
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     /// The number of the write in progress, or of the next write. Race: a write ends while this fault begins.
-    /// The fault reads this number before it reads the map. So the map already has the changes of every write
-    /// with a smaller number.
+    /// The fault reads the number of the write before it reads the area map. So the area map already has the
+    /// changes of every write with a smaller number.
     pub(crate) write: u64,
-    /// Number of the map that the area is in.
+    /// The number of the area map that contains the area.
     pub(crate) map: u64,
-    /// Index of the area in the task's copy of the map.
+    /// The index of the area in the task's copy of the area map.
     pub(crate) index: usize,
     pub(crate) holds: Holds,
 }
@@ -40,8 +40,8 @@ impl Ticket {
         Some(Self { write, map, index, holds })
     }
 
-    /// Whether the area is unchanged: no write has replaced the map, and no write in progress has closed this
-    /// area.
+    /// Whether the ticket's area is unchanged: no write has replaced the area map, and no write in progress
+    /// has closed the area.
     #[inline]
     pub(crate) fn is_current<W: World>(&self, mm: &Mm<W>, local: &Local) -> bool {
         let write = mm.write_number();
@@ -65,34 +65,36 @@ impl Ticket {
 /// The lock or section that a fault holds until `leave`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// The address space's lock, held as a reader.
+    /// The fault holds the address space's lock (mmap_sem) as a reader.
     Space,
-    /// The area's lock, held as a reader.
+    /// The fault holds the area's own lock as a reader.
     Area,
-    /// A section: a writer's grace period waits for its end.
+    /// The fault is in a section, and a writer's grace period waits for the end of the section.
     Section,
 }
 
 /// The result of [`Stabiliser::enter`].
 pub(crate) enum Entered {
-    /// The fault has found the area. Under V0 and V3 the area may still change. Under another V, no writer
-    /// changes the area before `leave`.
+    /// The fault has found the area. Under V0 and V3 the area may still change. Under V1, V2 and V7, no
+    /// writer changes the area before `leave`.
     Area(Ticket),
     /// The address belongs to no area.
     NoArea,
-    /// A writer is changing the area. The fault must wait a little and try again.
+    /// A writer has closed the area. The fault must wait a little and try again.
     Busy,
 }
 
-/// A way to keep areas unchanged during a fault.
+/// A value of the V axis: prevents changes of areas during a fault, or marks changed areas.
 pub(crate) trait Stabiliser {
     fn new(tasks: u32) -> Self;
 
-    /// Finds the area of `va`. Also takes the strategy's lock, or begins a section, until `leave`.
+    /// Finds the area of `va`. Also takes the strategy's lock or begins a section, which the fault keeps
+    /// until `leave`.
     fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered;
 
-    /// Closes these areas: waits until no fault uses them, and lets no fault in before the write ends. V0 and
-    /// V3 only mark the areas. Only the writer calls this function.
+    /// Closes `areas`. Under V1, V2 and V7, no fault uses these areas when the call returns, and no fault can
+    /// use these areas until the write ends. V0 and V3 only mark the areas. Only the writer calls this
+    /// function.
     fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>);
 
     /// Whether a fault checks its area again after it has taken the lock that covers its word.
@@ -123,8 +125,9 @@ impl AnyStabilise {
 }
 
 /// Looks for the area again, under the address space's lock. Race: a writer has taken the area out of the
-/// map, but other tasks can still use its pages until the writer has unmapped them. A fault may return "no
-/// area" only after the unmap has ended. To wait for the end of the unmap, the fault takes the lock.
+/// map, but other tasks can still use the area's pages until the writer has unmapped the pages. A fault may
+/// return "no area" only after the unmap has ended. To wait for the end of the unmap, the fault takes the
+/// address space's lock as a reader.
 #[cold]
 fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     local.stats.vma_fallback += 1;

@@ -1,5 +1,5 @@
 //! V1: a fault holds mmap_sem as a reader, as in 2005 (spec §1.5.2). Each fault makes two atomic operations
-//! on one cache line.
+//! on the cache line of mmap_sem.
 
 use super::{Entered, Holds, Stabiliser, Ticket};
 use crate::area::Area;
@@ -26,6 +26,6 @@ impl Stabiliser for V1 {
         }
     }
 
-    /// The writer already holds the lock, so no fault is inside.
+    /// Does nothing. The writer already holds mmap_sem, so no fault runs in the address space.
     fn close<'a, W: World>(&self, _: &Mm<W>, _: &mut Local, _: impl Iterator<Item = &'a Area>) {}
 }

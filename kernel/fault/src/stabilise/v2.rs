@@ -1,6 +1,6 @@
-//! V2: a fault holds the lock of its area as a reader (spec §1.5.3). The fault finds the area without the
-//! address space's lock. If a writer has marked the area, or if the address belongs to no area, the fault
-//! looks again under the address space's lock.
+//! V2: a fault holds the lock of its area as a reader (spec §1.5.3). The fault searches for its area without
+//! the address space's lock. If a writer has marked, locked or replaced the area, or if the address belongs
+//! to no area, the fault looks for the area again under the address space's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm};
 use crate::area::Area;
@@ -20,7 +20,7 @@ impl Stabiliser for V2 {
         if let Some(ticket) = Ticket::find(mm, local, va, Holds::Area) {
             let area = local.areas.area(ticket.index);
             if !area.is_marked(ticket.write) && area.lock.try_read(mm.world(), local.cpu, area.line()) {
-                // Race: a write replaces the area and ends before this CPU gets the area's lock. The area's
+                // Race: a write replaces the area and ends before this fault gets the area's lock. The area's
                 // mark then has the number of an ended write, so the area does not look closed. But the map
                 // has a new number, so the fault also compares the number of the map.
                 if !area.is_marked(mm.write_number()) && mm.map_number() == ticket.map {

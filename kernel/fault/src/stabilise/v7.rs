@@ -1,6 +1,6 @@
-//! V7: an epoch (spec §1.5.8). Each fault is a section. To begin and end it, the fault writes only its own
-//! task's cache line. A writer marks the areas that it changes, and then waits until every earlier section
-//! has ended. Later faults see the marks and wait for the writer.
+//! V7: an epoch (spec §1.5.8). Each fault is a section. To begin and to end a section, a task writes only its
+//! own cache line. A writer marks the areas that it changes, and then waits until every earlier section has
+//! ended. Later faults see the marks, and start again until the write has ended.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;

@@ -19,33 +19,35 @@ axis! { ($)
     P3 = p3, "one lock per table of any level, and marks on tables that left the tree (CortenMM's advanced protocol)";
 }
 
-/// The error if another task took the table out of the tree. The fault must start again from the root.
+/// The error if another task took a word's table out of the page-table tree. The fault must start again from
+/// the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stale;
 
-/// Why a word is changed.
+/// The kind of change of a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// A fault puts a page or a table into an empty word. Or a writer of areas takes a page, rights or an
-    /// empty table away.
+    /// A fault puts a page or a table into a word that maps nothing or the zero page. Or a writer takes a
+    /// page, rights or an empty table away from a word.
     Fill,
-    /// Any other change. For example, a copy replaces the word's page. If the old page changes during the
-    /// copy, the word stays the same, and a compare-exchange of the word would not notice the change (spec
-    /// §1.4.3).
+    /// Any other change of a word. For example, a copy-on-write replaces the page that the word maps. If the
+    /// old page changes during the copy, the word stays the same, and a compare-exchange of the word would
+    /// not notice the change (spec §1.4.3).
     Replace,
 }
 
-/// A way to change page-table words.
+/// A value of the P axis: changes page-table words.
 pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
-    /// The lock that a fault holds while it walks to its word and reads it. Only P0 has such a lock.
+    /// Takes the lock that a fault holds while it walks to its word and reads the word. Only P0 has such a
+    /// lock.
     fn before_walk<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local) -> Held<'a, W> {
         Held::Nothing
     }
 
-    /// Gets the right to change a word. Takes the lock that covers the word, if the strategy needs one for
-    /// this change. With a lock, also checks that the word's table is still in the tree.
+    /// Gets the right to change a word. Takes the lock that covers the word, if the strategy needs a lock for
+    /// this change. Except under P2, also checks that the word's table is still in the tree.
     fn hold<'a, W: World>(
         &self,
         mm: &'a Mm<W>,
@@ -60,8 +62,8 @@ pub(crate) trait PteSync {
         Held::Nothing
     }
 
-    /// Changes the word from `old` to `new`. Returns `false` if the word is not `old`. The caller has the
-    /// right to change the word by `hold`.
+    /// Changes the word from `old` to `new`. Returns `false` if the word is not `old`. The caller has called
+    /// `hold` to get the right to change the word.
     ///
     /// In this default implementation, `hold` has taken a lock, so no other task changes the word between the
     /// load and the store. Other tasks read the word without the lock, so the store is `Release` (orderings
@@ -76,8 +78,8 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault takes the lock that covers its word, and then checks its area again. With this check,
-    /// the fault needs no lock on areas.
+    /// Whether a fault takes the lock that covers its word, and then checks its area again. With the second
+    /// check of its area, a fault needs no lock on areas.
     fn looks_again(&self) -> bool {
         false
     }

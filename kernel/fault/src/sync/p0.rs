@@ -1,5 +1,5 @@
 //! P0: one lock over the whole page table, as in Linux 2.6.13 (spec §1.4.1). A fault takes the lock twice:
-//! first to walk to its word and read it, and later to check the word and map the page.
+//! first to walk to its word and read the word, and later to check the word and map the page.
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;

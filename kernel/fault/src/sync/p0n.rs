@@ -1,5 +1,6 @@
-//! P0n: the same lock as P0, but a fault takes it only once, to map the page (spec §1.4.1). The fault walks
-//! and reads without a lock. Source: the first half of Hugh Dickins' patches of 2005.
+//! P0n: one lock over the whole page table as under P0, but a fault takes the lock only once, to map the page
+//! (spec §1.4.1). Under P0n, a fault walks to its word and reads the word without a lock. Source: the first
+//! half of Hugh Dickins' patches of 2005.
 
 use super::p0::hold_whole_table;
 use super::{Intent, PteSync, Stale};

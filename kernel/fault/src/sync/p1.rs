@@ -36,7 +36,7 @@ impl PteSync for P1 {
     #[inline]
     fn hold_below<'a, W: World>(&self, mm: &'a Mm<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
         if slot.level > 0 {
-            // The caller holds the page-table lock, which also covers this word.
+            // The caller holds the page-table lock, which covers the words of all upper tables.
             return Held::Nothing;
         }
         mm.lock_table(local, slot.table)

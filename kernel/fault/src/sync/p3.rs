@@ -2,8 +2,8 @@
 //! locks, and then locks the word's table. If the table was taken out of the tree, the task starts again.
 //!
 //! CortenMM keeps access rights in the page table and has no areas. In this crate, the rights stay in the
-//! area map, and a fault checks its area again under the table's lock. A fault writes the same cache lines as
-//! in CortenMM, and no line that all CPUs write (decision 0008).
+//! area map, and a fault checks its area again under the table's lock. A fault under P3 writes the same cache
+//! lines as a fault in CortenMM, and no cache line that all CPUs write (decision 0008).
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;

@@ -1,4 +1,5 @@
-//! All tables of an engine, in one array. Each table has words and a lock, and free tables form a stack.
+//! All page tables of an engine, in one array. Each page table has words and a lock. Free page tables form a
+//! stack.
 
 use alloc::boxed::Box;
 
@@ -14,14 +15,14 @@ const NO_FRAME: u64 = u64::MAX;
 
 /// The data of a table, without its words.
 struct Table<R> {
-    /// The table's own lock (P1 and P3).
+    /// The table's own lock, which tasks take under P1 and P3.
     lock: Mutex<R, ()>,
     /// Whether the table was taken out of the tree. If the strategy uses the table's lock, the flag changes
     /// only under this lock.
     stray: AtomicBool,
     /// The frame that the table occupies, or [`NO_FRAME`].
     frame: AtomicU64,
-    /// The number of the next free table, plus 1.
+    /// The number of the next free table, plus 1. 0 if there is no next free table.
     next_free: AtomicU32,
 }
 
@@ -30,9 +31,9 @@ pub(crate) struct TableArena<R> {
     words: Box<[AtomicU64]>,
     tables: Box<[Padded<Table<R>>]>,
     /// The head of the stack of free tables. The low half is the number of the first free table, plus 1. The
-    /// high half counts changes. Race: between a task's load and its compare-exchange, the stack changes and
-    /// then has the same first table again. The high half differs, so the compare-exchange fails and the task
-    /// tries again.
+    /// high half counts changes of the stack. Race: between a task's load and its compare-exchange, the stack
+    /// changes and then has the same first table again. The high half differs, so the compare-exchange fails
+    /// and the task tries again.
     free: AtomicU64,
     index_bits: u8,
 }
@@ -54,7 +55,8 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Takes a free table. From now on, the table occupies `frame`. Its words are empty.
+    /// Takes a free table, whose words are all empty. After this call, the table occupies `frame`. Returns
+    /// `None` if no table is free.
     pub(crate) fn take(&self, frame: Pfn) -> Option<TableId> {
         let mut head = self.free.load(Ordering::Acquire);
         loop {
@@ -77,8 +79,7 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Frees a table that was unlinked before the last grace period, so no task can reach it. Returns the
-    /// frame that the table occupied.
+    /// Frees a table that no task can reach. Returns the frame that the table occupied.
     pub(crate) fn put(&self, id: TableId) -> Pfn {
         self.words_of(id).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let frame = Pfn(self.table(id).frame.load(Ordering::Relaxed));
@@ -141,7 +142,7 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         self.table(id).stray.load(Ordering::Relaxed)
     }
 
-    /// Marks a table as taken out of the tree, or as put back.
+    /// Sets or clears the mark that a table was taken out of the page-table tree.
     pub(crate) fn set_stray(&self, id: TableId, stray: bool) {
         self.table(id).stray.store(stray, Ordering::Relaxed);
     }

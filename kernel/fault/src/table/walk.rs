@@ -4,7 +4,7 @@ use super::TableArena;
 use crate::geometry::Geometry;
 use crate::pte::{Meaning, Pte, TableId};
 
-/// The place of a word, and the place of the parent word that leads to its table.
+/// The place of a page-table word, and the place of the parent word, which leads to the word's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) table: TableId,
@@ -18,8 +18,8 @@ pub(crate) struct Slot {
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The walk reached a word of the wanted level, or a huge page above that level. The fields are the
-    /// word's place and its value.
+    /// The walk reached a word of the wanted level, or a huge page above that level. The fields of `Word` are
+    /// the word's place and the word.
     Word(Slot, Pte),
     /// The walk reached an empty word above the wanted level, so the table below is missing.
     NoTable(Slot),
@@ -58,7 +58,7 @@ pub(crate) fn walk<R: lock_api::RawMutex>(
 }
 
 impl Slot {
-    /// The place of word number `index` in the table that this word names.
+    /// The place of word number `index` in `table`, which the word at `self` names.
     #[inline]
     pub(crate) fn below(self, table: TableId, index: u32) -> Self {
         Self { table, index, level: self.level - 1, parent: Some((self.table, self.index)) }

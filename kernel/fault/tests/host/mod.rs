@@ -1,5 +1,5 @@
-//! The world of the tests has a memory that tests can read, and an allocator that tests can make fail. Its
-//! engines are so small that tasks often use the same words.
+//! The world of the tests has a memory that tests can read, and an allocator that tests can make fail. The
+//! engines of the tests are so small that tasks often use the same page-table words.
 
 #![expect(dead_code, reason = "each test target uses only a part of this module")]
 
@@ -19,9 +19,9 @@ use pageset_fault::{
 /// Decides which thread runs at each step that touches shared data.
 pub(crate) trait Scheduler: Send + Sync + 'static {
     type RawLock: RawMutex + Send + Sync + 'static;
-    /// Another thread may run here.
+    /// A call at which another thread may run.
     fn step();
-    /// Another thread must run here.
+    /// A call at which another thread must run.
     fn relax();
 }
 
@@ -36,8 +36,8 @@ impl Scheduler for Threads {
     }
 }
 
-/// A memory that has one number per frame instead of the frame's bytes. The number of a free frame is
-/// garbage.
+/// A memory that has one number per frame instead of the frame's bytes. The number of a frame that was never
+/// cleared is garbage.
 pub(crate) struct Words<S> {
     contents: Vec<AtomicU64>,
     slots: StdMutex<HashMap<u64, (u64, u32)>>,
@@ -85,7 +85,7 @@ impl<S: Scheduler> Words<S> {
         };
     }
 
-    /// Sets whether the memory keeps the contents of reclaimed pages. At first it does.
+    /// Sets whether the memory keeps the contents of reclaimed pages. A new memory keeps these contents.
     pub(crate) fn keep_contents(&self, keeps: bool) {
         self.keeps_contents.store(keeps, Relaxed);
     }
@@ -150,7 +150,8 @@ impl<S: Scheduler> Memory for Words<S> {
 /// The core's allocator, which tests can make fail.
 pub(crate) struct Frames<S: Scheduler> {
     allocator: PageAllocator<'static, Locks<S::RawLock>>,
-    /// The number of further allocations that succeed. A negative number means all.
+    /// The number of further allocations that succeed. A negative number means that all further allocations
+    /// succeed.
     until_failure: AtomicI64,
     failures: AtomicU64,
 }
@@ -167,7 +168,7 @@ impl<S: Scheduler> Frames<S> {
         Self { allocator, until_failure: AtomicI64::new(-1), failures: AtomicU64::new(0) }
     }
 
-    /// Lets `count` more allocations succeed, and makes all later ones fail.
+    /// Lets `count` more allocations succeed, and makes all later allocations fail.
     pub(crate) fn fail_after(&self, count: i64) {
         self.until_failure.store(count, Relaxed);
     }
@@ -257,7 +258,7 @@ pub(crate) fn engine<S: Scheduler>(cpus: u32) -> std::sync::Arc<TestMachine<S>> 
     machine_with(cpus, |_| {})
 }
 
-/// Makes an engine with 512 frames, after `change` has changed its configuration.
+/// Makes an engine with 512 frames, after `change` has changed the engine's configuration.
 pub(crate) fn machine_with<S: Scheduler>(
     cpus: u32,
     change: impl FnOnce(&mut EngineConfig),
@@ -270,7 +271,8 @@ pub(crate) fn machine_with<S: Scheduler>(
     Engine::new(world, &config)
 }
 
-/// The strategies that tests use: every valid pair of P and V with R3, and each other R with one pair.
+/// The strategies that tests use: every valid pair of P and V with R3, and each other R with one pair of P
+/// and V.
 pub(crate) fn strategies() -> Vec<Strategy> {
     use pageset_fault::{Account, Stabilise, TableSync};
     let of_words = Strategy::all().filter(|strategy| strategy.account() == Account::R3);

@@ -6,7 +6,7 @@ use shuttle::thread;
 
 use crate::host::Scheduler;
 
-/// A lock. At each of its operations, shuttle may switch to another thread.
+/// A lock for tests under shuttle. At each operation on the lock, shuttle may switch to another thread.
 pub(crate) struct ShuttleLock(AtomicBool);
 
 // SAFETY: between two unlocks, `swap` returns `false` to only one caller. So only one caller holds the lock.
@@ -51,16 +51,16 @@ impl Scheduler for Shuttle {
     }
 }
 
-/// Runs `test` under `schedules` schedules. In half of them, shuttle chooses the thread of each step at
-/// random. In the other half, threads have priorities that change three times (Burckhardt et al., 2010). So
-/// one thread can make many steps while another thread makes none.
+/// Runs `test` under `schedules` schedules. In half of the schedules, shuttle chooses the thread of each step
+/// at random. In the other half, threads have priorities that change a few times (Burckhardt et al., 2010).
+/// With priorities, one thread can make many steps while another thread makes no step.
 pub(crate) fn check(schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(test.clone(), schedules.div_ceil(2));
     shuttle::check_pct(test, schedules.div_ceil(2), 3);
 }
 
-/// The number of schedules for each of `cases` cases. The number is `SHUTTLE_ITERATIONS` divided by `cases`,
-/// or `default` if the variable is not set.
+/// The number of schedules for each of `cases` cases. The number of schedules is `SHUTTLE_ITERATIONS` divided
+/// by `cases`, or `default` if the variable `SHUTTLE_ITERATIONS` is not set.
 pub(crate) fn schedules(cases: usize, default: usize) -> usize {
     let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());
     given.map_or(default, |all| (all / cases).max(1))

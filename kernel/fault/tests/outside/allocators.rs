@@ -59,8 +59,8 @@ fn linux_has_frames() {
     }));
 }
 
-/// Without the core's feature `lab`, the allocator refuses policies that need it. This crate tests that,
-/// because the core's own tests always have the feature.
+/// Without the feature `lab` of `pageset-core`, the allocator refuses policies that need the feature. This
+/// crate tests the refusal, because the tests of `pageset-core` always have the feature.
 #[test]
 fn linux_refuses_a_rule_that_is_not_compiled_in() {
     let has_lab = Policy::named("linux-4.9").is_some();

@@ -139,7 +139,7 @@ fn huge_pages_are_mapped_split_copied_and_collapsed() {
         store(&mut task, 10 * PAGE, 1).expect("mapped");
         assert_eq!((task.stats().huge, task.stats().installed), (1, 8));
         store(&mut task, 18 * PAGE, 2).expect("mapped");
-        // Make a hole in the second area.
+        // Make a hole in the range of the second huge page.
         task.unmap(20 * PAGE..21 * PAGE).expect("a range of pages");
         let child = task.fork().expect("memory");
         store(&mut task, 11 * PAGE, 3).expect("mapped");
@@ -325,14 +325,15 @@ fn work(task: &mut TestTask) -> Result<(), String> {
     }
     outcome = outcome.and(task.protect(18 * PAGE..20 * PAGE, Prot::Read).map_err(|error| text(&error)));
     match task.collapse(34 * PAGE) {
-        // The page is already part of a huge page.
+        // `NotEligible`: page 34 is already part of a huge page.
         Ok(()) | Err(SpaceError::NotEligible) => {}
         Err(error) => outcome = outcome.and(Err(text(&error))),
     }
     outcome.and(task.unmap(35 * PAGE..37 * PAGE).map_err(|error| text(&error)))
 }
 
-/// Row 13 of the race catalogue (spec §1.7): memory runs out. Each allocation fails in one run.
+/// Row 13 of the race catalogue (spec §1.7): memory runs out. Each run lets one more allocation succeed than
+/// the run before, until no allocation fails.
 #[test]
 fn running_out_of_memory_anywhere_loses_nothing() {
     let variants = |options| {

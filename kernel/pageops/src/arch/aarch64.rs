@@ -1,5 +1,6 @@
-//! The loops for aarch64. `dc zva` clears blocks without reading them first. Pairs of general registers copy,
-//! because the environment's `memcpy` may use vector registers, which operating-system kernels do not save.
+//! The loops for aarch64. The instruction `dc zva` clears blocks without reading the blocks first. The copy
+//! loops use pairs of general registers, because the environment's `memcpy` may use vector registers, which
+//! operating-system kernels do not save.
 
 use core::arch::asm;
 
@@ -8,9 +9,9 @@ use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };
 
-/// The number of bytes that one `dc zva` clears. `None` if the system forbids `dc zva`, or if a base page is
-/// not a multiple of this number. Bit 4 of DCZID_EL0 forbids `dc zva`. The low four bits are the logarithm of
-/// the block's size in words (Arm ARM, D19.2.35).
+/// The number of bytes that one `dc zva` clears. `None` if the system forbids `dc zva`, or if a base page
+/// does not consist of whole `dc zva` blocks. Bit 4 of DCZID_EL0 forbids `dc zva`. The low four bits of
+/// DCZID_EL0 are the base-2 logarithm of the block's size in words of 4 bytes (Arm ARM, D19.2.35).
 fn zva_bytes() -> Option<usize> {
     let dczid = dczid();
     let bytes = 4 << (dczid & 0xF);
@@ -19,7 +20,7 @@ fn zva_bytes() -> Option<usize> {
 
 fn dczid() -> u64 {
     let dczid: u64;
-    // SAFETY: the register may be read at every exception level, and reading it changes nothing.
+    // SAFETY: the register may be read at every exception level, and reading the register changes nothing.
     unsafe { asm!("mrs {}, dczid_el0", out(reg) dczid, options(nomem, nostack, preserves_flags)) }
     dczid
 }
@@ -55,7 +56,7 @@ unsafe fn clear_blocks(dst: *mut u8, bytes: usize, block: usize) {
 
 unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
     // SAFETY: by the contract of `Primitives`, the bytes are valid to write and a multiple of what one turn
-    // of the loop writes. There is at least one turn.
+    // of the loop writes. The length is not 0, so the loop makes at least one turn.
     unsafe {
         asm!(
             "2:",
@@ -140,8 +141,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
 }
 
 /// Orders non-temporal stores before later stores. On aarch64, the release store that publishes a page would
-/// also order non-temporal stores. But this crate promises the order even to callers that use no release
-/// store.
+/// also order non-temporal stores. But this crate promises the order of streamed stores even to callers that
+/// use no release store.
 fn fence() {
     // SAFETY: a barrier changes neither registers nor memory.
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }

@@ -4,14 +4,15 @@
 ///
 /// All loops have the same contract. Addresses and lengths are multiples of
 /// [`BASE_PAGE_BYTES`](crate::BASE_PAGE_BYTES), and a length may be 0. The destination is valid to write, and
-/// the source is valid to read. Source and destination do not overlap. The CPU supports the instructions.
+/// the source is valid to read. Source and destination do not overlap. The CPU supports the instructions of
+/// the loop.
 pub(super) struct Primitives {
     pub(super) clear: unsafe fn(dst: *mut u8, bytes: usize),
     pub(super) clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
     pub(super) copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
     pub(super) copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
     /// Orders streamed stores before all later stores. After a loop whose name ends in `_stream`, the caller
-    /// must call this function before any other access to the bytes.
+    /// must call `fence` before any other access to the bytes.
     pub(super) fence: fn(),
 }
 
@@ -20,10 +21,10 @@ pub(super) struct Primitives {
 #[repr(u8)]
 pub enum Isa {
     /// The compiler's `write_bytes` and `copy_nonoverlapping`, which call the environment's `memset` and
-    /// `memcpy`. Has no streamed stores of its own.
+    /// `memcpy`. This set has no streamed stores of its own.
     Portable,
-    /// x86-64: `rep stos` and `rep movs`, and `movnti` for streamed stores. Uses only general registers, so
-    /// an operating-system kernel need not save vector registers.
+    /// x86-64: `rep stos` and `rep movs`, and `movnti` for streamed stores. The loops of this set use only
+    /// general registers, so an operating-system kernel need not save vector registers.
     Rep,
     /// x86-64: the same as [`Isa::Rep`], but AMD's `clzero` writes streamed zeros.
     Clzero,
@@ -32,7 +33,8 @@ pub enum Isa {
     /// x86-64: 64-byte vectors, which hold a whole cache line.
     Avx512,
     /// aarch64: `dc zva` clears, pairs of general registers copy, and `stnp` makes streamed stores. If the
-    /// system forbids `dc zva`, stores of register pairs clear instead. Uses only general registers.
+    /// system forbids `dc zva`, stores of register pairs clear instead. The loops of this set use only
+    /// general registers.
     Zva,
 }
 
@@ -59,9 +61,9 @@ impl Isa {
         Self::ALL.into_iter().find(|isa| isa.name() == name)
     }
 
-    /// Whether the set's loops may use registers that an operating-system kernel does not save on entry.
-    /// [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use vector registers on
-    /// every target that has them.
+    /// Whether the loops of this instruction set may use registers that an operating-system kernel does not
+    /// save on entry. [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use vector
+    /// registers on every target that has vector registers.
     #[must_use]
     pub const fn uses_vector_registers(self) -> bool {
         let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));

@@ -1,7 +1,9 @@
-//! The instruction sets, with one file for each. All unsafe code of the crate is in this folder.
+//! The loops of the instruction sets, with one file for each instruction set. All unsafe code of the crate is
+//! in this folder.
 //!
-//! Each file has one [`Primitives`]: four loops that get only addresses and lengths. [`Isa`] lists the
-//! instruction sets. A [`Kernel`] is an instruction set that this CPU supports, with its loops.
+//! The file of an instruction set has one [`Primitives`]: four loops that get only addresses and lengths.
+//! [`Isa`] lists the instruction sets. A [`Kernel`] is an instruction set that this CPU supports, with its
+//! loops.
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod aarch64;
@@ -27,7 +29,7 @@ use isa::Primitives;
 use crate::BASE_PAGE_BYTES;
 use crate::visit_order::Store;
 
-/// The loops of an instruction set. `None` if this build does not contain the set.
+/// The loops of an instruction set. `None` if this build does not contain loops of this set.
 fn primitives_of(isa: Isa) -> Option<&'static Primitives> {
     match isa {
         Isa::Portable => Some(&portable::PRIMITIVES),
@@ -44,7 +46,7 @@ fn primitives_of(isa: Isa) -> Option<&'static Primitives> {
 ///
 /// # Invariants
 ///
-/// The CPU supports the set, and the operating system saves its registers.
+/// The CPU supports the instruction set, and the operating system saves the registers of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     isa: Isa,
@@ -57,7 +59,8 @@ impl Kernel {
 
     /// The kernel with this instruction set, if the CPU supports the set.
     ///
-    /// Each call asks the CPU, which takes microseconds in a virtual machine. So keep the result.
+    /// Each call asks the CPU for its features, which takes microseconds in a virtual machine. So keep the
+    /// returned kernel.
     #[must_use]
     pub fn new(isa: Isa) -> Option<Self> {
         let is_present = match isa {
@@ -84,7 +87,8 @@ impl Kernel {
         self.isa
     }
 
-    /// Clears a page. When the call returns, the zeros are ordered before every later store of this CPU.
+    /// Clears a page. When the call returns, its streamed stores are ordered before every later store of this
+    /// CPU.
     ///
     /// # Panics
     ///
@@ -95,7 +99,8 @@ impl Kernel {
         self.clear_unfenced(page, store);
     }
 
-    /// Copies a page. When the call returns, the copy is ordered before every later store of this CPU.
+    /// Copies a page. When the call returns, its streamed stores are ordered before every later store of this
+    /// CPU.
     ///
     /// # Panics
     ///
@@ -106,8 +111,8 @@ impl Kernel {
         self.copy_unfenced(page, source, store);
     }
 
-    /// Does the same as [`clear`](Self::clear), but the caller needs a [`Fence`] after streamed stores,
-    /// before any other access to the page.
+    /// Clears a page as [`clear`](Self::clear) does, but executes no fence. After streamed stores, the caller
+    /// needs a [`Fence`] before any other access to the page.
     #[inline]
     pub(crate) fn clear_unfenced(self, page: Page<'_>, store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
@@ -121,8 +126,8 @@ impl Kernel {
         unsafe { clear(page.start().as_ptr(), page.bytes()) }
     }
 
-    /// Does the same as [`copy`](Self::copy), but the caller needs a [`Fence`] after streamed stores, before
-    /// any other access to the page.
+    /// Copies a page as [`copy`](Self::copy) does, but executes no fence. After streamed stores, the caller
+    /// needs a [`Fence`] before any other access to the page.
     #[inline]
     pub(crate) fn copy_unfenced(self, page: Page<'_>, source: &[u8], store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
@@ -134,8 +139,8 @@ impl Kernel {
             Store::Stream => primitives.copy_stream,
         };
         // SAFETY: by the invariants of `self` and `page`, the CPU supports the set and the page may be
-        // written. Nothing else refers to the page, so the source does not overlap it. The checks above have
-        // confirmed that page and source consist of base pages.
+        // written. Nothing else refers to the page, so the source does not overlap the page. The checks above
+        // have confirmed that page and source consist of base pages.
         unsafe { copy(page.start().as_ptr(), source.as_ptr(), page.bytes()) }
     }
 
@@ -144,12 +149,12 @@ impl Kernel {
     }
 }
 
-/// When dropped, orders streamed stores before all later stores of this CPU. A panic of a caller's code
-/// between the stores also drops the fence.
+/// A value whose drop orders streamed stores before all later stores of this CPU. A panic of a caller's code
+/// between the stores also drops the `Fence`.
 pub(crate) struct Fence(Kernel);
 
 impl Fence {
-    /// Makes the fence that stores of this kind need.
+    /// Makes the fence that stores of this kind need, or returns `None` for cached stores.
     #[inline]
     pub(crate) fn of(kernel: Kernel, store: Store) -> Option<Self> {
         (store == Store::Stream).then_some(Self(kernel))
@@ -170,12 +175,12 @@ fn assert_base_pages(address: usize, bytes: usize) {
     );
 }
 
-/// A kernel and a number in one atomic word that all threads share. A new cell is empty.
+/// A [`Kernel`] (a set of loops) and a number, in one atomic word that all threads use. A new cell is empty.
 ///
 /// # Invariants
 ///
-/// The low byte is 0, or the number of an instruction set plus 1. In the second case, a [`Kernel`] with this
-/// set existed. Only [`Cell::set`] writes the word.
+/// The word's low byte is 0, or the number of an instruction set plus 1. If the low byte is not 0, a
+/// [`Kernel`] with this instruction set existed. Only [`Cell::set`] writes the word.
 pub(crate) struct Cell(AtomicU32);
 
 impl Cell {
@@ -186,14 +191,14 @@ impl Cell {
 
     /// Stores a kernel, and the low 24 bits of `number`.
     pub(crate) fn set(&self, kernel: Kernel, number: u32) {
-        // INVARIANT: a `Kernel` value exists, so the CPU supports its set.
+        // INVARIANT: a `Kernel` value exists, so the CPU supports the kernel's instruction set.
         self.0.store(number << 8 | (kernel.isa as u32 + 1), Relaxed);
     }
 
     pub(crate) fn get(&self) -> Option<(Kernel, u32)> {
         let bits = self.0.load(Relaxed);
         let isa = *Isa::ALL.get(((bits & 0xFF) as usize).checked_sub(1)?)?;
-        // INVARIANT: by the cell's invariant, the CPU supports the set.
+        // INVARIANT: by the cell's invariant, the CPU supports the instruction set `isa`.
         Some((Kernel { isa }, bits >> 8))
     }
 }

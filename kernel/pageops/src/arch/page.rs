@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 ///
 /// # Invariants
 ///
-/// During `'p`, the bytes are valid to write, and nothing else refers to them.
+/// During `'p`, the bytes of the page are valid to write, and nothing else refers to these bytes.
 #[derive(Debug)]
 pub struct Page<'p> {
     start: NonNull<u8>,
@@ -24,11 +24,11 @@ impl<'p> Page<'p> {
     ///
     /// # Safety
     ///
-    /// During `'p`, `bytes` bytes at `start` are valid to write. Nothing else reads them, writes them, or has
-    /// a reference to them.
+    /// During `'p`, `bytes` bytes at `start` are valid to write. During `'p`, no other code reads or writes
+    /// these bytes, or has a reference to these bytes.
     #[must_use]
     pub const unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
-        // INVARIANT: the caller promises the invariant.
+        // INVARIANT: the caller promises the invariant of `Page`.
         Self { start, bytes, memory: PhantomData }
     }
 
@@ -74,7 +74,8 @@ impl<'p> From<&'p mut [MaybeUninit<u8>]> for Page<'p> {
 impl<'p> From<&'p mut [u8]> for Page<'p> {
     fn from(memory: &'p mut [u8]) -> Self {
         let bytes = memory.len();
-        // INVARIANT: the slice is borrowed for `'p`. The crate only writes bytes, so they stay initialised.
+        // INVARIANT: the slice is borrowed for `'p`. The crate only writes bytes, so the slice stays
+        // initialised.
         Self { start: NonNull::from(memory).cast(), bytes, memory: PhantomData }
     }
 }

@@ -11,6 +11,6 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
 }
 
 unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that both are valid and do not overlap.
+    // SAFETY: the contract of `Primitives` says that both ranges are valid and do not overlap.
     unsafe { dst.copy_from_nonoverlapping(src, bytes) }
 }

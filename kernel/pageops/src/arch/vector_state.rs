@@ -1,12 +1,12 @@
-//! Tests that a kernel without vectors leaves vector registers unchanged. The test fills all vector
-//! registers, runs a loop of the kernel, and compares the registers.
+//! Tests that the loops of instruction sets without vectors leave vector registers unchanged. The test fills
+//! all vector registers, runs a loop, and compares the registers.
 
 use core::arch::asm;
 
 use super::{Isa, Primitives};
 use crate::{BASE_PAGE_BYTES, Kernel};
 
-/// Two separate base pages. The loops use them one after the other.
+/// Two separate base pages, which all tested loops use in turn.
 #[repr(C, align(4096))]
 struct Pages {
     page: [u8; BASE_PAGE_BYTES],
@@ -30,21 +30,23 @@ unsafe extern "C" fn run(job: &Job) {
     let source = page.wrapping_add(BASE_PAGE_BYTES);
     let Primitives { clear, clear_stream, copy, copy_stream, .. } = job.primitives;
     match job.which {
-        // SAFETY: the page is a base page that nothing else refers to, and the CPU has the kernel.
+        // SAFETY: the page is a base page that nothing else refers to, and the CPU supports the kernel's
+        // instructions.
         0 => unsafe { clear(page, BASE_PAGE_BYTES) },
-        // SAFETY: as for the first loop.
+        // SAFETY: the facts that make `clear` safe hold for `clear_stream` too.
         1 => unsafe { clear_stream(page, BASE_PAGE_BYTES) },
-        // SAFETY: as for the first loop, and the source is another page.
+        // SAFETY: as for `clear`, and the source is another base page than the page.
         2 => unsafe { copy(page, source, BASE_PAGE_BYTES) },
-        // SAFETY: as for the third loop.
+        // SAFETY: the facts that make `copy` safe hold for `copy_stream` too.
         _ => unsafe { copy_stream(page, source, BASE_PAGE_BYTES) },
     }
 }
 
-/// Fills the registers, runs the job, and stores the registers.
+/// Loads the vector registers from `registers`, runs the job, and stores the vector registers in `registers`.
 #[cfg(target_arch = "x86_64")]
 fn run_with(registers: &mut Registers, job: &Job) {
-    // SAFETY: the memory for the registers is as large as the registers, and `run` gets its job.
+    // SAFETY: the memory at `r12` is as large as all vector registers, and `rdi` passes the `Job` that `run`
+    // expects.
     unsafe {
         asm!(
             ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
@@ -59,12 +61,12 @@ fn run_with(registers: &mut Registers, job: &Job) {
     }
 }
 
-/// Fills the registers, runs the job, and stores the registers.
+/// Loads the vector registers from `registers`, runs the job, and stores the vector registers in `registers`.
 #[cfg(target_arch = "aarch64")]
 fn run_with(registers: &mut Registers, job: &Job) {
-    // SAFETY: the memory for the registers is as large as the registers, and `run` gets its job. The code
-    // loads all vector registers. `clobber_abi` does not declare `v8` to `v15` as changed, because the ABI
-    // preserves their lower halves. So the code declares these registers too.
+    // SAFETY: the memory at `x20` is as large as all vector registers, and `x0` passes the `Job` that `run`
+    // expects. `clobber_abi` does not declare `v8` to `v15` as changed, because the ABI preserves their lower
+    // halves. So the assembly declares `v8` to `v15` as changed.
     unsafe {
         asm!(
             ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, \

@@ -1,5 +1,5 @@
-//! Tests that every kernel and order writes the same bytes as `memset` and `memcpy`, and nothing outside the
-//! page.
+//! Tests that every kernel (set of loops) and visit order writes the same bytes as `memset` and `memcpy`, and
+//! nothing outside the page.
 
 use std::io::Write as _;
 use std::mem::MaybeUninit;
@@ -11,8 +11,8 @@ use proptest::prelude::*;
 /// The largest page of the random tests, in base pages: 2 MiB.
 const PAGES_MAX: usize = if cfg!(miri) { 6 } else { 512 };
 
-/// The kernel of this set. If the CPU does not support the set, prints a message that the test harness does
-/// not hide.
+/// The kernel (set of loops) of instruction set `isa`. If the CPU does not support this instruction set,
+/// prints a message that the test harness does not hide.
 fn kernel(isa: Isa) -> Option<Kernel> {
     let kernel = Kernel::new(isa);
     if kernel.is_none() {
@@ -47,7 +47,7 @@ impl Place {
 }
 
 fn places() -> impl Strategy<Value = Place> {
-    // Lengths that are powers of two, as folios have, and other lengths.
+    // Draw numbers of pages that are powers of two, as in folios, and other numbers.
     let pages = prop_oneof![(0..=PAGES_MAX.ilog2()).prop_map(|order| 1 << order), 1..=PAGES_MAX];
     (
         pages,
@@ -81,7 +81,8 @@ fn copies(kernel: Kernel, place: Place) {
     assert!(*memory == expected[..], "{kernel:?} {place:?}");
 }
 
-/// Tests each way to call one kernel, and each order, on pages between inaccessible pages.
+/// Tests each function of one kernel (set of loops), and each visit order, on pages between inaccessible
+/// pages.
 fn check(isa: Isa) {
     let Some(kernel) = kernel(isa) else { return };
     for store in [Store::Cached, Store::Stream] {
@@ -211,7 +212,7 @@ fn every_machine_has_a_kernel_and_its_name() {
     for isa in Isa::ALL {
         assert_eq!(Isa::named(isa.name()), Some(isa));
     }
-    // Miri does not know these instructions, so it has only the portable kernel.
+    // Miri cannot execute assembly, so the crate has only the portable kernel under miri.
     let has_own = cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) && !cfg!(miri);
     assert_eq!(Method::without_vectors().kernel().isa().uses_vector_registers(), !has_own);
 }

@@ -1,5 +1,5 @@
-//! Memory with an inaccessible page directly before it and directly after it. An access outside of the memory
-//! ends the test.
+//! Memory between two inaccessible pages, one directly before the memory and one directly after. An access
+//! outside of the memory ends the test.
 
 use std::ops::{Deref, DerefMut};
 
@@ -9,7 +9,7 @@ pub(crate) use guarded::Memory;
 pub(crate) use heap::Memory;
 
 impl Memory {
-    /// Memory whose bytes differ from 0 and from their neighbours, so that a test notices a wrong copy.
+    /// Memory with a different value in each 8-byte word, so that a test notices a wrong copy.
     pub(crate) fn patterned(bytes: usize, seed: u8) -> Self {
         let mut memory = Self::new(bytes);
         memory.fill_pattern(seed);
@@ -71,13 +71,13 @@ mod guarded {
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            // SAFETY: this value owns the mapping, and is being dropped.
+            // SAFETY: the `Memory` value owns the mapping, and is being dropped.
             unsafe { libc::munmap(self.mapping.cast(), self.bytes + 2 * GUARD_BYTES) };
         }
     }
 }
 
-/// Under miri, plain memory suffices: miri itself finds accesses outside of it.
+/// Under miri, plain memory suffices, because miri itself finds accesses outside of the memory.
 #[cfg(miri)]
 mod heap {
     use super::*;

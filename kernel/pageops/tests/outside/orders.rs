@@ -1,4 +1,4 @@
-//! Compares orders with the golden vectors and checks their invariants.
+//! Compares visit orders with the golden vectors, and checks the invariants of visit orders.
 
 use pageset_pageops::{GIGANTIC_PAGES, RANGES_RADIUS_PAGES, Step, Store, VisitOrder};
 use proptest::prelude::*;
@@ -7,7 +7,8 @@ fn visits(steps: impl Iterator<Item = Step>) -> Vec<usize> {
     steps.flat_map(|step| step.pages).collect()
 }
 
-/// Writes a column of the vectors: all base pages, or the first and last eight with dots between them.
+/// Formats visits like a column of the golden vectors: all base pages, or the first eight and the last eight
+/// with dots between them.
 fn as_written(visits: &[usize]) -> String {
     let words: Vec<_> = visits.iter().map(ToString::to_string).collect();
     if words.len() <= 16 {
@@ -63,8 +64,8 @@ fn rule_2018(pages: usize, target: usize) -> Vec<usize> {
 fn the_order_of_2018_comes_ever_nearer() {
     for target in 0..512 {
         let visited = visits(VisitOrder::Converge2018.steps(512, Some(target), 0));
-        // Visits alternate between left and right, so a visit may be farther from the target than the last
-        // visit by one base page.
+        // Visits alternate between left and right, so a visit may be farther from the target than the visit
+        // before by one base page.
         assert!(
             visited.is_sorted_by(|one, next| one.abs_diff(target) + 1 >= next.abs_diff(target)),
             "{target}"

@@ -20,7 +20,7 @@ impl Source for Broken<'_> {
         let bytes = offset..offset + BASE_PAGE_BYTES;
         match self.poison {
             Some(poison) if bytes.contains(&poison) => {
-                // Deliver the bytes before the damaged one, as a machine-check-safe copy does.
+                // Copy the whole cache lines before the damaged byte, as a machine-check-safe copy does.
                 let good = (poison - offset) & !(64 - 1);
                 let start = target.into_page().part(0..good).start();
                 // SAFETY: the part is inside the page, and the source has at least as many bytes.

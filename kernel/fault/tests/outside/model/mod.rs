@@ -1,9 +1,10 @@
 //! Runs random programs on the engine and on a simple model, with every strategy, geometry and option. Each
-//! operation must give the same answer on both. At each `Check` and at the end, the invariants must hold. At
-//! the end, no frame may be in use.
+//! operation must give the same answer on the engine and on the model. At each operation `Check` and at the
+//! end of a program, the invariants must hold. After all tasks and address spaces have ended, no frame may be
+//! in use.
 //!
 //! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` makes programs from
-//! bytes. If a program of the fuzzer fails, it becomes a named test here.
+//! bytes. If a program of the fuzzer fails, add the program to this file as a named test.
 
 mod operation;
 mod reference;

@@ -3,12 +3,12 @@
 
 use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strategy};
 
-/// A program: a configuration of an engine, and operations on it.
+/// A program: a configuration of an engine, and operations on this engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) config: EngineConfig,
-    /// Two sets of options. A new address space has one of them, and a forked address space has its parent's
-    /// options.
+    /// Two sets of options. A new address space has one of the two sets, and a forked address space has its
+    /// parent's options.
     pub(crate) options: [Options; 2],
     pub(crate) operations: Vec<Operation>,
 }
@@ -81,8 +81,8 @@ pub(crate) enum Operation {
         task: u8,
         frames: u8,
     },
-    /// Lets the allocator fail after this number of further allocations. With 128 or more, the allocator
-    /// never fails.
+    /// Lets the allocator fail after `allocations` further allocations. If `allocations` is 128 or more, the
+    /// allocator does not fail.
     FailAfter {
         allocations: u8,
     },
@@ -138,7 +138,8 @@ impl Bytes<'_> {
             [(12, 3, 3), (12, 3, 3), (12, 1, 2), (6, 2, 3), (14, 2, 6), (12, 3, 2), (30, 2, 4), (6, 11, 2)]
                 [usize::from(self.next() % 8)];
         let geometry = Geometry::new(page_shift, index_bits, levels).expect("a geometry");
-        // Use either so few tables that they run out, or as many as any program can need.
+        // Use either so few page tables that the tables run out, or as many page tables as any program can
+        // need.
         let tables = match (self.next(), index_bits) {
             (few @ 0..32, _) => u32::from(few),
             (_, 11) => 32,

@@ -1,6 +1,6 @@
 //! The simple model has the pages of address spaces with their rights and contents. The engine must give the
-//! model's answers. The engine may also answer "out of memory" if memory was short. In that case, the engine
-//! must have changed no area and no contents.
+//! model's answers. The engine may also answer "out of memory" if memory was short. After this answer, the
+//! engine must have changed no area and no contents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::host::{TestMachine, TestWorld, Threads, machine_with};
 
 type World = TestWorld<Threads>;
 
-/// The most address spaces that exist at a time.
+/// The largest number of address spaces that exist at one time.
 const SPACES_MAX: usize = 4;
 
 /// The model of an address space: its pages by their numbers.
@@ -31,7 +31,7 @@ struct Space {
     pages: Pages,
 }
 
-/// A task of the engine, and the index of its address space.
+/// A task of the engine, and the number of the task's address space.
 struct Runner {
     engine: Task<World>,
     space: u32,
@@ -119,8 +119,8 @@ impl Play {
         self.program.config.geometry
     }
 
-    /// A page's number. Small values of `page` give pages near the beginning of the address space, and other
-    /// values give pages around its end.
+    /// The number of the page that an operation's byte stands for. Bytes below 192 give pages near the
+    /// beginning of the address space, and larger bytes give pages around the end.
     fn page(&self, page: u8) -> u64 {
         let pages = self.geometry().end() >> self.geometry().page_shift();
         match u64::from(page) {
@@ -139,7 +139,7 @@ impl Play {
         (first << shift) + u64::from(at.skew.0)..(end << shift) + u64::from(at.skew.1)
     }
 
-    /// The pages of a range, or `None` if the range is invalid.
+    /// The numbers of the pages in a range, or `None` if the range is invalid.
     fn pages(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let geometry = self.geometry();
         let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
@@ -154,8 +154,7 @@ impl Play {
         self.engine.world().frames.failures()
     }
 
-    /// Asserts that memory was really short, because the allocator refused a frame or the engine has few
-    /// tables.
+    /// Asserts that memory was short: the allocator has refused a frame, or the engine has few tables.
     fn assert_is_short(&self, failures: u64) {
         assert!(
             self.failures() > failures || self.program.config.tables <= 32,
@@ -372,8 +371,8 @@ impl Play {
         self.engine.check(&spaces).unwrap_or_else(|violation| panic!("{violation}"));
     }
 
-    /// Checks the invariants and compares all contents. Then drops all tasks and address spaces, and checks
-    /// that no frame is in use.
+    /// Checks the invariants and compares all contents with the model. After the comparison, drops all tasks
+    /// and address spaces, and checks that no frame is in use.
     fn end(mut self) {
         self.check();
         self.engine.world().frames.fail_after(-1);

@@ -1,4 +1,5 @@
-//! The loops with 32-byte vectors. The loops are written in assembly, so they do not depend on the compiler.
+//! The loops with 32-byte vectors. The loops are written in assembly, so the compiler does not change the
+//! loops.
 
 use super::loops::{HALVES, store_fence};
 use crate::arch::isa::Primitives;
@@ -80,8 +81,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
         return;
     }
     let half = bytes / HALVES;
-    // SAFETY: the same contract as for `copy`. The second half begins at `half`, and both halves are a
-    // multiple of the bytes that one turn of the loop copies.
+    // SAFETY: the contract of `Primitives` promises the same as for `copy`. The second half begins at byte
+    // `half`, and both halves are a multiple of the bytes that one turn of the loop copies.
     unsafe {
         vector_loop!(
             "2:",

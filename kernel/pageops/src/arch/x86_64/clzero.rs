@@ -1,5 +1,5 @@
 //! The loop with AMD's `clzero`, which writes a cache line of zeros past the cache without reading the line
-//! first. The other three loops come from `rep`.
+//! first. The module `rep` has the other three loops.
 
 use core::arch::asm;
 
@@ -22,7 +22,8 @@ unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     }
     let lines = bytes / LINE_BYTES;
     // SAFETY: by the contract of `Primitives`, the CPU has the instruction, and the bytes are valid to write.
-    // The range begins at a line boundary and consists of whole lines, so no store reaches outside of it.
+    // The range begins at a line boundary and consists of whole lines, so no store reaches outside of the
+    // range.
     unsafe {
         asm!(
             "2:", "clzero", "add rax, 64", "dec {lines}", "jnz 2b",

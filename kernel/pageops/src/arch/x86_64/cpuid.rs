@@ -1,14 +1,15 @@
 //! Reads the facts that the CPU reports about itself.
 //!
-//! `std` has a macro for CPU features, but this crate does not use `std`. In a virtual machine, each query
-//! takes microseconds.
+//! `std` has a macro for CPU features, but this crate does not use `std`. In a virtual machine, each query of
+//! CPUID takes microseconds.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
-/// The bits of XCR0 that the system sets if it saves the registers of SSE and AVX (Intel SDM volume 1, 13.3).
+/// The bits of XCR0 that the operating system sets if it saves the registers of SSE and AVX (Intel SDM volume
+/// 1, 13.3).
 const XCR0_AVX: u64 = 0b110;
-/// The bits of XCR0 that the system sets if it saves the registers of SSE, AVX and the three parts of
-/// AVX-512.
+/// The bits of XCR0 that the operating system sets if it saves the registers of SSE, AVX and the three parts
+/// of AVX-512.
 const XCR0_AVX512: u64 = 0b1110_0110;
 
 pub(super) fn has_avx2() -> bool {
@@ -28,13 +29,13 @@ fn leaf_7_ebx() -> u32 {
     if __cpuid(0).eax < 7 { 0 } else { __cpuid_count(7, 0).ebx }
 }
 
-/// Whether the operating system saves all registers that these bits of XCR0 stand for.
+/// Whether the operating system saves all registers that the bits `bits` of XCR0 stand for.
 fn saves(bits: u64) -> bool {
     let has_osxsave = __cpuid(1).ecx & 1 << 27 != 0;
     has_osxsave && xcr0() & bits == bits
 }
 
-/// Reads extended control register 0. Call this only if CPUID says that the register may be read.
+/// Reads extended control register 0. Call `xcr0` only if CPUID has the bit OSXSAVE set.
 fn xcr0() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: CPUID has the bit OSXSAVE set, so `xgetbv` exists in all modes. The instruction reads register
@@ -48,8 +49,8 @@ fn xcr0() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The size of the data or unified cache of this level, if the CPU reports it. Intel reports caches in CPUID
-/// leaf 4, AMD in the same form in leaf 0x8000_001D (AMD APM volume 3, appendix E).
+/// The size of the data or unified cache of level `level`, if the CPU reports this size. Intel reports caches
+/// in CPUID leaf 4, AMD in the same form in leaf 0x8000_001D (AMD APM volume 3, appendix E).
 pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     let is_amd_like = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx & 1 << 22 != 0;
     let leaf = if is_amd_like {
@@ -59,7 +60,7 @@ pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     } else {
         return None;
     };
-    // A CPU has about four caches. The limit ends the loop even if a CPU reports an endless list.
+    // A CPU has about four caches. The limit of 16 ends the loop even if a CPU reports an endless list.
     for index in 0..16 {
         let cache = __cpuid_count(leaf, index);
         let kind = cache.eax & 0x1F;

@@ -1,11 +1,11 @@
 //! Code that the loops of several instruction sets share.
 
-/// Makes a loop over vectors. Takes its instructions, `=>`, and its operands. The loop ends with
-/// `vzeroupper`, so that later SSE code is not slowed down.
+/// Makes a loop over vectors. The macro takes the instructions of the loop, `=>`, and the operands. The loop
+/// ends with `vzeroupper`, so that later SSE code is not slowed down.
 ///
-/// `vzeroupper` changes the first sixteen vector registers, even if the loop does not use them, and a caller
-/// that is compiled for AVX may have values there. So the macro declares all sixteen registers as changed.
-/// The name of a register stands for all its lengths.
+/// `vzeroupper` changes the first sixteen vector registers, even if the loop uses fewer registers. A caller
+/// that is compiled for AVX may have values in these registers. So the macro declares all sixteen registers
+/// as changed. The name `xmm0` stands for all lengths of this register (`xmm0`, `ymm0`, `zmm0`).
 #[cfg(target_feature = "sse2")]
 macro_rules! vector_loop {
     ($($instruction:literal),+ => $($operands:tt)*) => {
@@ -27,10 +27,11 @@ macro_rules! vector_loop {
 pub(super) const LINE_BYTES: usize = 64;
 
 /// The number of places in the source that a streamed copy reads in turn. With two places, a core waits for
-/// more reads at the same time. Measured (EPYC of family 26, 2 CPUs, medians of 24 runs in turn): a copy of 2
-/// MiB took 68 us with two places and two lines of each read before a write. With one place it took 77 to 84
-/// us. Four places, eight places and software prefetch were no faster. Reading alone took 41 us, and
-/// streaming zeros alone took 22 us, so a faster copy could save little.
+/// more reads at the same time than with one place. Measured (EPYC of family 26, 2 CPUs, medians of 24 runs
+/// in turn): a copy of 2 MiB took 68 us with two places and two lines of each read before a write. With one
+/// place, the copy took 77 to 84 us. Four places, eight places and software prefetch were no faster than two
+/// places. Reading alone took 41 us, and streaming zeros alone took 22 us, so a faster copy could save
+/// little.
 #[cfg(target_feature = "sse2")]
 pub(super) const HALVES: usize = 2;
 
@@ -49,12 +50,12 @@ mod tests {
 
     type Vectors = [[u64; 4]; 4];
 
-    /// Loads vectors, runs the end of a loop, and stores the vectors.
+    /// Loads four vectors into registers, runs an empty `vector_loop!`, and stores the vectors.
     #[target_feature(enable = "avx2")]
     fn held_across_a_loop(numbers: &Vectors) -> Vectors {
         let (a, b, c, d): (__m256i, __m256i, __m256i, __m256i);
         let mut stored = Vectors::default();
-        // SAFETY: the code reads four vectors, and `numbers` has as many.
+        // SAFETY: the code reads four vectors, and `numbers` has four vectors.
         unsafe {
             asm!(
                 "vmovdqu {a}, [{from}]", "vmovdqu {b}, [{from} + 32]",
@@ -67,7 +68,7 @@ mod tests {
         // SAFETY: the loop has no instruction that accesses memory, and the macro declares the registers that
         // `vzeroupper` changes. The caller has AVX.
         unsafe { vector_loop!("nop" =>) };
-        // SAFETY: the code writes four vectors, and `numbers` has as many.
+        // SAFETY: the code writes four vectors, and `stored` has room for four vectors.
         unsafe {
             asm!(
                 "vmovdqu [{to}], {a}", "vmovdqu [{to} + 32], {b}",
