@@ -1,11 +1,9 @@
 //! Frames that are out of service for good, with a bit for each frame. Few pageblocks have such frames, so
 //! the table is short.
 
-use pageset_core::PAGEBLOCK_FRAMES;
-
 use crate::atomic::{AcqRel, Acquire, AtomicU32, AtomicUsize, Release, array, constant};
 use crate::index::BlockIndex;
-use crate::row::{ROW_FRAMES, ROWS, rows_of};
+use crate::row::{FRAMES, ROW_FRAMES, ROWS, rows_of};
 
 /// The frames of one pageblock that are out of service.
 #[derive(Debug)]
@@ -52,7 +50,7 @@ impl BadBits {
     }
 
     pub(crate) fn is_bad(&self, frame: usize) -> bool {
-        debug_assert!(frame < PAGEBLOCK_FRAMES as usize);
+        debug_assert!(frame < FRAMES);
         self.rows[frame / ROW_FRAMES].load(Acquire) >> (frame % ROW_FRAMES) & 1 == 1
     }
 

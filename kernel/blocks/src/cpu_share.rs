@@ -6,7 +6,7 @@ use crate::access::{Access, add, update};
 use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::index::{BlockIndex, Several};
-use crate::row::{ROW_ORDER, ROWS};
+use crate::row::{ALL, ROW_FRAMES, ROW_ORDER, ROWS};
 
 /// The number of types that requests can have.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
@@ -158,7 +158,7 @@ pub(crate) const STOCK_MAX: usize = 4;
 
 /// Whole pageblocks that a CPU keeps for its next requests. In a set, the bits of these pageblocks lie in one
 /// half of a word. The upper half of the stock's word has the number of that half. The lower half has a bit
-/// for each pageblock.
+/// for each pageblock. A half has `ROW_FRAMES` bits, like each half of a row's word.
 #[derive(Debug)]
 pub(crate) struct Stock(AtomicUsize);
 
@@ -178,13 +178,13 @@ impl Stock {
     /// The word of a stock with this pageblock only. Returns `None` if the upper half has no room for the
     /// number of the pageblock's half.
     const fn word_of(block: BlockIndex) -> Option<usize> {
-        let (half, bit) = (block / HALF, block % HALF);
-        if half >> HALF == 0 { Some(half << HALF | 1 << bit) } else { None }
+        let (half, bit) = (block / ROW_FRAMES, block % ROW_FRAMES);
+        if half >> ROW_FRAMES == 0 { Some(half << ROW_FRAMES | 1 << bit) } else { None }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.load(Relaxed) & LOWER == 0
+        self.0.load(Relaxed) & ALL == 0
     }
 
     pub(crate) fn blocks(&self) -> Several {
@@ -201,7 +201,7 @@ impl Stock {
 
     #[inline]
     pub(crate) fn take<A: Access>(&self) -> Option<BlockIndex> {
-        let without_first = |now: usize| (now & LOWER != 0).then(|| now & now.wrapping_sub(1));
+        let without_first = |now: usize| (now & ALL != 0).then(|| now & now.wrapping_sub(1));
         several(update::<A, _>(&self.0, SeqCst, without_first).ok()?).first()
     }
 
@@ -213,10 +213,10 @@ impl Stock {
     /// of a word.
     pub(crate) fn add<A: Access>(&self, block: BlockIndex) -> bool {
         let Some(one) = Self::word_of(block) else { return false };
-        let with = |now: usize| match now & LOWER {
+        let with = |now: usize| match now & ALL {
             0 => Some(one),
             bits => {
-                let has_room = now >> HALF == one >> HALF && bits.count_ones() < STOCK_MAX as u32;
+                let has_room = now >> ROW_FRAMES == one >> ROW_FRAMES && bits.count_ones() < STOCK_MAX as u32;
                 has_room.then_some(now | one)
             }
         };
@@ -233,13 +233,8 @@ impl Stock {
     }
 }
 
-/// Half the bits of a word.
-const HALF: usize = usize::BITS as usize / 2;
-/// The lower half of a word.
-const LOWER: usize = usize::MAX >> HALF;
-
 const fn several(stock: usize) -> Several {
-    Several::of_half(stock >> HALF, stock & LOWER)
+    Several::of_half(stock >> ROW_FRAMES, stock & ALL)
 }
 
 /// Order and type of a block.

@@ -15,9 +15,8 @@ use pageset_core::Storage;
 
 use crate::access::{Access, Shared, clear_bits, set_bits, update};
 use crate::atomic::{AtomicUsize, SeqCst, constant};
-use crate::row::lowest;
+use crate::row::{BITS, lowest};
 
-const BITS: usize = usize::BITS as usize;
 /// The even bits of a word. Each is the bit of the first pageblock of a pair.
 const FIRSTS: usize = usize::MAX / 3;
 /// The most levels of a set. `MAX_BLOCKS` pageblocks need 5 levels with words of 64 bits, and 6 with words of

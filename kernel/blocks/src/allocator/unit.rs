@@ -12,18 +12,18 @@
 
 use core::ops::Range;
 
-use pageset_core::{MigrateType, PAGEBLOCK_FRAMES};
+use pageset_core::MigrateType;
 
-use super::BlockAllocator;
 use super::needy::{Needy, Places};
 use super::sets::Members;
+use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::index::{BlockIndex, Set};
 use crate::zone::Zone;
 
 /// The number of pageblocks of a unit.
-pub(super) const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
+pub(super) const UNIT: usize = (1 << 30) / (FRAMES * 4096);
 /// The most units that a search looks at. Chosen: enough for 512 GiB. In a larger zone, a search may miss a
 /// suitable unit.
 const UNITS_SEARCHED: usize = 512;
@@ -224,8 +224,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 impl Zone {
     /// The pageblocks of the zone in the same GiB as this one.
     fn unit_of(&self, block: BlockIndex) -> Range<BlockIndex> {
-        let first_pfn = self.pfn(block * PAGEBLOCK_FRAMES as usize).0;
-        let within = (first_pfn / u64::from(PAGEBLOCK_FRAMES)) as usize % UNIT;
+        let first_pfn = self.pfn(block * FRAMES).0;
+        let within = (first_pfn / FRAMES as u64) as usize % UNIT;
         let start = block.saturating_sub(within).max(self.blocks.start);
         start..(block + UNIT - within).min(self.blocks.end)
     }
