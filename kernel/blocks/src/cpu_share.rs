@@ -1,10 +1,11 @@
 //! One CPU's share of one zone: the pageblocks that it reserves.
 
-use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
+use pageset_core::{MigrateType, NodeId, Order, Pfn, ZoneId, ZoneKind};
 
 use crate::access::{Access, add, update};
 use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
+use crate::ids::FrameId;
 use crate::index::{BlockIndex, Several};
 use crate::row::{ALL, ROW_FRAMES, ROW_ORDER, ROWS};
 
@@ -48,7 +49,7 @@ impl CpuHome {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct CpuShare {
-    /// The zone's offset: frame number minus frame index, modulo 2^64.
+    /// The zone's offset: the number of a frame minus its [`FrameId`], modulo 2^64.
     pub(crate) offset: u64,
     /// The pageblock that this CPU found last. The CPU's next search begins there.
     pub(crate) near: AtomicU32,
@@ -94,6 +95,12 @@ impl CpuShare {
         }
     }
 
+    /// Converts the place of a frame of the zone to its number.
+    #[inline]
+    pub(crate) fn pfn(&self, id: FrameId) -> Pfn {
+        Pfn((id.0 as u64).wrapping_add(self.offset))
+    }
+
     /// The pageblock that this CPU reserves for requests of this type and order.
     #[inline]
     pub(crate) fn reservation(&self, wanted: Wanted) -> &Reservation {
@@ -102,20 +109,20 @@ impl CpuShare {
 
     /// Notes that the CPU freed this block. Larger blocks than a row are not noted.
     #[inline]
-    pub(crate) fn note_freed(&self, index: usize, order: Order) {
+    pub(crate) fn note_freed(&self, id: FrameId, order: Order) {
         if let Some(freed) = self.freed.get(order.index()) {
             // Frames beyond 16 TiB have no hint.
-            freed.store(u32::try_from(index + 1).unwrap_or(0), Relaxed);
+            freed.store(u32::try_from(id.0 + 1).unwrap_or(0), Relaxed);
         }
     }
 
     /// Takes the hint to the block of this order that the CPU freed last.
     #[inline]
-    pub(crate) fn take_freed_hint(&self, order: Order) -> Option<usize> {
+    pub(crate) fn take_freed_hint(&self, order: Order) -> Option<FrameId> {
         let freed = self.freed.get(order.index())?;
-        let index = (freed.load(Relaxed) as usize).checked_sub(1)?;
+        let id = (freed.load(Relaxed) as usize).checked_sub(1)?;
         freed.store(0, Relaxed);
-        Some(index)
+        Some(FrameId(id))
     }
 
     /// All pageblocks that the CPU may reserve.

@@ -7,6 +7,7 @@ use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::row::rows_of;
 use crate::rows::Use;
@@ -30,8 +31,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Err(ConfigError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
         for pfn in pfns.clone().map(Pfn) {
-            let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-            if !self.is_hole(index) {
+            let (_, id) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            if !self.is_hole(id) {
                 return Err(ConfigError::AlreadyManaged(pfn));
             }
         }
@@ -44,8 +45,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut start = pfns.start;
         while start < pfns.end {
             let pfn = Pfn(start);
-            let (zone, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let (zone, id) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            let (block, frame) = (id.block(), id.in_block());
             let len = (FRAMES - frame).min((pfns.end.min(zone.span.end) - start) as usize);
             let added = self.add_to_pageblock(block, frame..frame + len);
             zone.managed.fetch_add(added, Relaxed);
@@ -58,8 +59,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Whether a frame of a zone's span is no memory.
-    pub(super) fn is_hole(&self, index: usize) -> bool {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
+    pub(super) fn is_hole(&self, id: FrameId) -> bool {
+        let (block, frame) = (id.block(), id.in_block());
         let state = self.states[block].get();
         state.phase() == Phase::Absent
             || state.is_holed()

@@ -34,8 +34,8 @@ pub(super) const fn place(order: Order) -> Option<usize> {
     }
 }
 
-/// Blocks of one type and order. An entry is the index of a block's first frame. The block that was freed
-/// last is at the end.
+/// Blocks of one type and order. An entry is the place of a block's first frame, counted from the first frame
+/// of the zone's pageblocks. The block that was freed last is at the end.
 ///
 /// # Invariants
 /// `len` is at most `most`, and `most` is at most [`BLOCKS_MAX`].

@@ -11,6 +11,7 @@ use super::home::Home;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::{TYPES, count};
+use crate::ids::FrameId;
 use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
@@ -294,10 +295,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline(always)]
     fn free_from_array(&self, cpu: CpuId, zone: ZoneId, places: &[u32], order: Order) {
         let zone = &self.zones[zone.index()];
-        let first = zone.blocks.start * FRAMES;
-        let indices = places.iter().map(|place| first + *place as usize);
-        self.free_indices(cpu, zone, order, indices, |index| {
-            let freed = self.free(cpu, zone.pfn(index), order);
+        let first = FrameId::of(zone.blocks.start, 0);
+        let firsts = places.iter().map(|place| FrameId(first.0 + *place as usize));
+        self.free_blocks(cpu, zone, order, firsts, |id| {
+            let freed = self.free(cpu, zone.pfn(id), order);
             // A block with a frame that is out of service is not freed. That is no double free.
             if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
                 count::<A>(&self.share_at(zone.id, cpu).counters.double_frees);

@@ -3,9 +3,10 @@
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
 use super::attempt::Attempt;
-use super::{BlockAllocator, FRAMES, head_of};
+use super::{BlockAllocator, head_of};
 use crate::access::Access;
 use crate::bad_bits::BadBits;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 use crate::rows::Use;
@@ -24,17 +25,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        if self.is_hole(index) {
+        let (_, id) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        if self.is_hole(id) {
             return Err(FreeError::Foreign(pfn));
         }
         // Claim the entry before anything changes, because nothing may fail afterwards.
-        BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
-        self.until_done(pfn, || self.try_mark_bad(index, pfn))
+        BadBits::entry(&self.bad, id.block()).ok_or(FreeError::NoRoom(pfn))?;
+        self.until_done(pfn, || self.try_mark_bad(id, pfn))
     }
 
-    fn try_mark_bad(&self, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
+    fn try_mark_bad(&self, id: FrameId, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let (block, frame) = (id.block(), id.in_block());
         let state = self.states[block].get();
         if self.is_bad(block, frame, state) {
             return Err(FreeError::Leaked(pfn));

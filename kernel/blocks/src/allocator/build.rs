@@ -10,6 +10,7 @@ use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
 use crate::access::{Access, Alone};
 use crate::atomic::{AtomicUsize, Relaxed};
 use crate::cpu_share::{CpuHome, MAX_BLOCKS};
+use crate::ids::FrameId;
 use crate::index::{BlockIndex, Index};
 use crate::row::{ROWS, rows_of};
 use crate::state::{MAX_CPUS, State};
@@ -58,7 +59,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
             zone.span = of.span.clone();
             zone.managed.store(of.managed() as usize, Relaxed);
             zone.blocks = first..first + blocks;
-            zone.offset = first_frame.wrapping_sub((first * FRAMES) as u64);
+            zone.offset = first_frame.wrapping_sub(FrameId::of(first, 0).0 as u64);
             zone.lowmem_reserve = config.lowmem_reserve(index);
             zone.set_marks(config.watermarks(index));
             first += blocks;
@@ -126,7 +127,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
 
     /// Frees the frames of a pageblock that lie in a region. No single region covers the pageblock.
     fn populate_part(&self, zone: &Zone, block: BlockIndex, regions: &[Range<u64>]) {
-        let start = zone.pfn(block * FRAMES).0;
+        let start = zone.pfn(FrameId::of(block, 0)).0;
         let mut free = [0; ROWS];
         for region in regions {
             let part = region.start.max(start)..region.end.min(start + FRAMES as u64);

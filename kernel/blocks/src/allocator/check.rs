@@ -7,6 +7,7 @@ use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_share::TYPES;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::rows::Use;
 use crate::state::{Phase, State};
@@ -35,7 +36,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut census = FrameCensus::default();
         let (mut whole, mut counted) = (0, 0);
         for block in zone.blocks.clone() {
-            let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(block * FRAMES)), rule };
+            let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(FrameId::of(block, 0))), rule };
             let state = self.states[block].get();
             let stocks = self.shares_in(id).filter(|share| share.stock.has(block)).count();
             let places = stocks + usize::from(self.is_published(block));
@@ -106,7 +107,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if parts.end > zone.blocks.end || !parts.skip(1).all(is_second) {
             return Err("a block of two pageblocks has both of them");
         }
-        if !zone.pfn(block * FRAMES).is_aligned(state.block_order()) {
+        if !zone.pfn(FrameId::of(block, 0)).is_aligned(state.block_order()) {
             return Err("a block is aligned to its size");
         }
         Ok(())

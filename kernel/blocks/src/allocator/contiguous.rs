@@ -20,6 +20,7 @@ use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::count;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::rows::Refused;
 use crate::state::Phase;
@@ -102,14 +103,14 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Err(AllocError::BadCount(0));
         };
         let first = Pfn(pfns.start);
-        let (zone, index) = self.locate(first).ok_or(AllocError::Foreign(first))?;
-        if self.is_hole(index) {
+        let (zone, id) = self.locate(first).ok_or(AllocError::Foreign(first))?;
+        if self.is_hole(id) {
             return Err(AllocError::Foreign(first));
         }
         if !zone.span.contains(&last) {
             return Err(AllocError::NotFree(first));
         }
-        let frames = index..index + (pfns.end - pfns.start) as usize;
+        let frames = id..id.after((pfns.end - pfns.start) as usize);
         if !self.take_frames(cpu, zone, frames, request.migratetype) {
             return Err(AllocError::NotFree(first));
         }
@@ -132,8 +133,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        self.until_done(pfn, || self.try_split_at(index / FRAMES, index % FRAMES, pfn))
+        let (_, id) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        self.until_done(pfn, || self.try_split_at(id.block(), id.in_block(), pfn))
     }
 
     fn try_split_at(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
@@ -174,18 +175,18 @@ impl<A: Access> BlockAllocator<'_, A> {
             return None;
         }
         let frames = usize::try_from(frames).ok()?;
-        let take = |place: Range<usize>| {
-            let first = zone.pfn(place.start);
-            self.take_frames(cpu, zone, place, request.migratetype).then_some(first)
+        let take = |frames: Range<FrameId>| {
+            let first = zone.pfn(frames.start);
+            self.take_frames(cpu, zone, frames, request.migratetype).then_some(first)
         };
         let whole = || self.whole_places(zone, frames, align).find_map(take);
         let any = || {
             // Takes the first run that is large enough, unless another CPU changes it meanwhile.
-            let mut run = 0..0;
+            let mut run = FrameId(0)..FrameId(0);
             self.free_extents(zone).find_map(|extent| {
                 run = if run.end == extent.start { run.start..extent.end } else { extent };
                 let first = zone.first_aligned(run.start, align)?;
-                take(first..first.checked_add(frames).filter(|end| *end <= run.end)?)
+                take(first..first.checked_after(frames).filter(|end| *end <= run.end)?)
             })
         };
         match frames {
@@ -201,7 +202,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// pageblock's. A range of whole units begins at a member of the set of whole units. For other ranges,
     /// this function reads the set of whole pageblocks once. After a pageblock that is missing there, the
     /// next range begins.
-    fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<usize>> {
+    fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<FrameId>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
         let mut at = zone.blocks.start;
@@ -211,14 +212,14 @@ impl<A: Access> BlockAllocator<'_, A> {
                     true => self.find_whole_unit(zone, at)?.start,
                     false => whole.find_from(&zone.blocks, at)?,
                 };
-                let first = zone.first_aligned(member * FRAMES, align)?;
-                let end = first.checked_add(frames)?;
-                let blocks = first / FRAMES..end.div_ceil(FRAMES);
+                let first = zone.first_aligned(FrameId::of(member, 0), align)?;
+                let end = first.checked_after(frames)?;
+                let blocks = first.block()..end.0.div_ceil(FRAMES);
                 if blocks.end > zone.blocks.end {
                     return None;
                 }
                 let missing = whole.first_missing(&blocks);
-                at = missing.unwrap_or(first / FRAMES) + 1;
+                at = missing.unwrap_or(first.block()) + 1;
                 if missing.is_none() {
                     return Some(first..end);
                 }
@@ -228,24 +229,24 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The runs of free frames of a zone, in ascending order. A run across a border between pageblocks is
     /// returned in parts.
-    fn free_extents(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
+    fn free_extents(&self, zone: &Zone) -> impl Iterator<Item = Range<FrameId>> {
         zone.blocks.clone().flat_map(|block| {
             let is_whole = self.is_published(block);
             let gives = !is_whole && self.states[block].get().gives();
             let of_rows = gives.then(|| self.rows[block].free_runs()).into_iter().flatten();
             let whole = is_whole.then_some(0..FRAMES);
-            let first = block * FRAMES;
-            whole.into_iter().chain(of_rows).map(move |run| first + run.start..first + run.end)
+            let frame = move |at: usize| FrameId::of(block, at);
+            whole.into_iter().chain(of_rows).map(move |run| frame(run.start)..frame(run.end))
         })
     }
 
     /// Takes these frames, if all are free: whole pageblocks as blocks, other parts as the largest aligned
     /// blocks that fit.
-    fn take_frames(&self, cpu: CpuId, zone: &Zone, frames: Range<usize>, of: MigrateType) -> bool {
+    fn take_frames(&self, cpu: CpuId, zone: &Zone, frames: Range<FrameId>, of: MigrateType) -> bool {
         let mut at = frames.start;
         while at < frames.end {
-            let (block, first) = (at / FRAMES, at % FRAMES);
-            let part = first..FRAMES.min(first + (frames.end - at));
+            let (block, first) = (at.block(), at.in_block());
+            let part = first..FRAMES.min(first + (frames.end.0 - at.0));
             if !self.take_part(block, part.clone(), of) {
                 if at > frames.start {
                     // No caller has got these frames.
@@ -255,7 +256,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return false;
             }
             self.note_use(of, block);
-            at += part.len();
+            at = at.after(part.len());
         }
         true
     }
@@ -292,9 +293,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// The first frame from `frame` on whose number is a multiple of `align`, a power of two.
-    fn first_aligned(&self, frame: usize, align: u64) -> Option<usize> {
-        let more = self.pfn(frame).0.wrapping_neg() & (align - 1);
-        frame.checked_add(usize::try_from(more).ok()?)
+    /// The first frame from `id` on whose number is a multiple of `align`, a power of two.
+    fn first_aligned(&self, id: FrameId, align: u64) -> Option<FrameId> {
+        let more = self.pfn(id).0.wrapping_neg() & (align - 1);
+        id.checked_after(usize::try_from(more).ok()?)
     }
 }

@@ -14,6 +14,7 @@ use zerocopy::FromZeros as _;
 use super::{BlockAllocator, CpuArrays, Tables};
 use crate::access::{Access, Alone, Shared};
 use crate::atomic::Relaxed;
+use crate::ids::FrameId;
 use crate::row::{ROWS, Row};
 use crate::rows::Rows;
 use crate::state::State;
@@ -71,7 +72,8 @@ fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
         }
         7 if random.below(2) == 0 => shares.near.store(some(random), Relaxed),
         7 => shares.stock.damage(random.row()),
-        _ => shares.note_freed(some(random) as usize, Order::new(random.below(6) as u8).expect("an order")),
+        _ => shares
+            .note_freed(FrameId(some(random) as usize), Order::new(random.below(6) as u8).expect("an order")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pageset_core::{CpuId, FreeError, Order, Pfn};
 
-use super::{BlockAllocator, FRAMES};
+use super::BlockAllocator;
 use crate::access::Access;
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROW_ORDER};
@@ -17,15 +17,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if order.index() <= ROW_ORDER
-            && let Some((zone, index)) = self.locate(pfn)
+            && let Some((zone, id)) = self.locate(pfn)
             && self.is_known(cpu)
         {
-            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let (block, frame) = (id.block(), id.in_block());
             let row = frame / ROW_FRAMES;
             if let Ok(left) = self.rows[block].put_in_row(row, frame % ROW_FRAMES, order) {
                 self.note_line(block, cpu);
                 if self.note_free(cpu, block, left).may_be_used_by(cpu) {
-                    self.share_at(zone.id, cpu).note_freed(index, order);
+                    self.share_at(zone.id, cpu).note_freed(id, order);
                 }
                 return Ok(());
             }
@@ -36,10 +36,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block that is larger than a row. Reports an error if the block is not in use.
     #[inline(never)]
     fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        if let Some((zone, index)) = self.locate(pfn)
+        if let Some((zone, id)) = self.locate(pfn)
             && self.is_known(cpu)
         {
-            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let (block, frame) = (id.block(), id.in_block());
             let is_freed = match order {
                 Order::PAGEBLOCK => frame == 0 && self.free_to_stock(cpu, zone.id, block),
                 _ => order < Order::PAGEBLOCK && self.put(cpu, block, frame, order),
@@ -67,8 +67,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        let Some((zone, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
-        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let Some((zone, id)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
+        let (block, frame) = (id.block(), id.in_block());
         let state = self.states[block].get();
         let wrong = |allocated| Err(FreeError::WrongOrder { pfn, given: order, allocated });
         match state.phase() {

@@ -6,6 +6,7 @@ use pageset_core::{CpuId, NodeChoice, NodeId, Order, Pfn, Request, ZoneId, ZoneK
 
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::zone::Zone;
 
@@ -31,7 +32,7 @@ impl Home {
         let kinds =
             ZoneKind::ALL.into_iter().filter(is_first).fold(0, |kinds, kind| kinds | 1 << kind.index());
         let Zone { blocks, .. } = &allocator.zones[zone.index()];
-        let first = allocator.zones[zone.index()].pfn(blocks.start * FRAMES);
+        let first = allocator.zones[zone.index()].pfn(FrameId::of(blocks.start, 0));
         // An array stores a place in 32 bits: 16 TiB of 4 KiB pages. Blocks beyond 16 TiB bypass the arrays.
         let end = blocks.end.min(blocks.start + (u32::MAX as usize / FRAMES));
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)

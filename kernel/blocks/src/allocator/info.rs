@@ -99,16 +99,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The CPU that reserves the pageblock of a frame.
     #[must_use]
     pub fn owner_of(&self, pfn: Pfn) -> Option<CpuId> {
-        let (_, index) = self.locate(pfn)?;
-        self.states[index / FRAMES].get().owner()
+        let (_, id) = self.locate(pfn)?;
+        self.states[id.block()].get().owner()
     }
 
     /// The type of a frame's pageblock. Returns `None` if the pageblock is completely free, is changing, or
     /// has no memory.
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
-        let (_, index) = self.locate(pfn)?;
-        let block = index / FRAMES;
+        let block = self.locate(pfn)?.1.block();
         let state = self.states[block].get();
         match state.phase() {
             Phase::SecondHalf => Some(self.states[head_of(block)].get().migratetype()),

@@ -17,9 +17,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// changes these. O(1).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
-        let (_, index) = self.locate(pfn)?;
+        let (_, id) = self.locate(pfn)?;
         for _ in 0..ATTEMPTS {
-            match self.look_around(index / FRAMES, index % FRAMES) {
+            match self.look_around(id.block(), id.in_block()) {
                 // Another CPU is changing the block. The change takes a few exchanges, unless that CPU
                 // stopped in the middle.
                 Use::Changing => relax(),
@@ -51,8 +51,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// O(1).
     #[must_use]
     pub fn is_free(&self, pfn: Pfn) -> bool {
-        self.locate(pfn).is_some_and(|(_, index)| {
-            let (block, frame) = (index / FRAMES, index % FRAMES);
+        self.locate(pfn).is_some_and(|(_, id)| {
+            let (block, frame) = (id.block(), id.in_block());
             match self.states[block].get().phase() {
                 Phase::Whole | Phase::Parked => true,
                 Phase::Open => self.rows[block].look(frame) == Use::Free,
@@ -64,8 +64,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Whether the pageblock of a frame is free as a whole and in service. O(1).
     #[must_use]
     pub fn is_whole(&self, pfn: Pfn) -> bool {
-        self.locate(pfn).is_some_and(|(_, index)| {
-            let block = index / FRAMES;
+        self.locate(pfn).is_some_and(|(_, id)| {
+            let block = id.block();
             let state = self.states[block].get();
             let is_free = state.phase() == Phase::Open && self.rows[block].is_free();
             !state.is_isolated() && (state.phase() == Phase::Whole || is_free)

@@ -72,6 +72,7 @@ use crate::access::{Access, Shared};
 use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
 use crate::cpu_share::{CpuHome, CpuShare, count};
+use crate::ids::FrameId;
 use crate::index::{BlockIndex, Index};
 use crate::row::FRAMES;
 use crate::rows::Rows;
@@ -160,11 +161,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self.zones[self.zone_of_block(block).index()]
     }
 
-    /// The zone of a frame, and the frame's index.
+    /// The zone of a frame, and the place of the frame.
     #[inline]
-    fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
+    fn locate(&self, pfn: Pfn) -> Option<(&Zone, FrameId)> {
         // Look at the last zone first, because it is usually the largest.
-        self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
+        self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|id| (zone, id)))
     }
 }
 

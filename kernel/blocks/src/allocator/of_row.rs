@@ -2,10 +2,11 @@
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
+use super::BlockAllocator;
 use super::needy::Highatomic;
-use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::{CpuShare, Wanted};
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROWS};
 use crate::row_blocks::RowBlocks;
@@ -96,8 +97,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if heads == 0 {
             return None;
         }
-        let first = (block * FRAMES + row * ROW_FRAMES) as u64;
-        let blocks = RowBlocks::from_heads(Pfn(first.wrapping_add(share.offset)), request.order, heads);
+        let first = share.pfn(FrameId::of(block, row * ROW_FRAMES));
+        let blocks = RowBlocks::from_heads(first, request.order, heads);
         if !self.states[block].get().serves(request.migratetype) {
             rows.put_blocks(row, request.order, heads).ok();
             self.settle(block);
@@ -165,8 +166,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn place_of(&self, blocks: RowBlocks) -> Option<(BlockIndex, usize)> {
         // Look up the first block: the first frame of the row may be a hole, or lie below the zone.
         let frame = u64::from(blocks.heads().trailing_zeros());
-        let (_, index) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
-        Some((index / FRAMES, index % FRAMES / ROW_FRAMES))
+        let (_, id) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
+        Some((id.block(), id.in_block() / ROW_FRAMES))
     }
 }
 

@@ -8,6 +8,7 @@ use super::attempt::Attempt;
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
@@ -32,8 +33,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !pfn.is_aligned(request.order) {
             return Err(AllocError::Misaligned(pfn, request.order));
         }
-        let (zone, index) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
-        if self.is_hole(index) {
+        let (zone, id) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
+        if self.is_hole(id) {
             return Err(AllocError::Foreign(pfn));
         }
         let last = pfn.checked_add(u64::from(request.order.frames()) - 1);
@@ -42,9 +43,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let take = || {
             if request.order < Order::PAGEBLOCK {
-                self.take_place(index, Wanted::of(request))
+                self.take_place(id, Wanted::of(request))
             } else {
-                self.take_whole_place(index / FRAMES, request)
+                self.take_whole_place(id.block(), request)
             }
         };
         if !take() {
@@ -84,8 +85,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         is_taken
     }
 
-    fn take_place(&self, index: usize, wanted: Wanted) -> bool {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
+    fn take_place(&self, id: FrameId, wanted: Wanted) -> bool {
+        let (block, frame) = (id.block(), id.in_block());
         if !self.open_if_whole(block, wanted.migratetype) {
             return false;
         }
@@ -163,7 +164,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         for_each_part(self, &pfns, |zone, block, frames| {
             let mut rest = frames;
-            let pfn = |rest: &Range<usize>| zone.pfn(block * FRAMES + rest.start);
+            let pfn = |rest: &Range<usize>| zone.pfn(FrameId::of(block, rest.start));
             self.until_done(pfn(&rest), || self.try_free_part(cpu, zone, block, &mut rest)).map_err(|error| {
                 match error {
                     FreeError::Busy(_) => FreeError::Busy(pfn(&rest)),
@@ -187,7 +188,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let (Pfn(end), order) = around(last)?;
         // If the range is in one half of a pair, both halves are split.
         for_each_part(self, &(start..end + u64::from(order.frames())), |zone, block, _| {
-            let first = zone.pfn(block * FRAMES).0;
+            let first = zone.pfn(FrameId::of(block, 0)).0;
             let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
             let frames =
                 (ours.start.saturating_sub(first) as usize)..(ours.end.saturating_sub(first) as usize);
@@ -216,7 +217,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         frames: Range<usize>,
     ) -> Result<Attempt, FreeError> {
         let state = self.states[block].get();
-        let pfn = |frame: usize| zone.pfn(block * FRAMES + frame);
+        let pfn = |frame: usize| zone.pfn(FrameId::of(block, frame));
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn(frames.start))),
             Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn(frames.start))),
@@ -253,7 +254,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         block: BlockIndex,
         rest: &mut Range<usize>,
     ) -> Result<Attempt, FreeError> {
-        let pfn = zone.pfn(block * FRAMES + rest.start);
+        let pfn = zone.pfn(FrameId::of(block, rest.start));
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
@@ -377,10 +378,10 @@ fn for_each_part<A: Access>(
 ) -> Result<(), FreeError> {
     let mut start = pfns.start;
     while start < pfns.end {
-        let (zone, index) = allocator.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+        let (zone, id) = allocator.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
         let end = part_end(zone, start, pfns.end);
-        let frame = index % FRAMES;
-        visit(zone, index / FRAMES, frame..frame + (end - start) as usize)?;
+        let frame = id.in_block();
+        visit(zone, id.block(), frame..frame + (end - start) as usize)?;
         start = end;
     }
     Ok(())

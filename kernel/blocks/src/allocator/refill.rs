@@ -8,6 +8,7 @@ use super::sets::Members;
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_share::{Wanted, count, types};
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::state::State;
 use crate::zone::Zone;
@@ -35,7 +36,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a block of another pageblock. Settles some unsettled pageblocks first, so that the search finds
     /// the frames that were freed in them. If the search finds no block, settles more and searches again,
     /// until no pageblock is unsettled.
-    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<FrameId> {
         let taken = self.take_freed(needy);
         if taken.is_some() {
             return taken;
@@ -55,7 +56,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Settles an unsettled pageblock, and takes a block of it if a free block there has exactly the wanted
     /// order. A search would settle the pageblock twice, before and after it takes the block.
-    fn take_freed(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_freed(&self, needy: Needy<'_>) -> Option<FrameId> {
         if !self.takes_alone(needy) {
             return None;
         }
@@ -72,7 +73,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a block of another pageblock: first in units that suit, then anywhere.
-    fn take_anywhere(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_anywhere(&self, needy: Needy<'_>) -> Option<FrameId> {
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
         }
@@ -96,7 +97,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// the request's type. Movable pageblocks come first, and among these the one with the largest free
     /// block. Only requests that cannot be moved do this, because they would otherwise taint one more unit.
     #[cold]
-    fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
+    fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<FrameId> {
         if needy.is_movable() {
             return None;
         }
@@ -118,8 +119,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                     count::<A>(&needy.share.counters.retyped);
                     count::<A>(&needy.share.counters.fallbacks);
                     self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-                    if let Some(index) = self.take_from_own(needy) {
-                        return Some(index);
+                    if let Some(id) = self.take_from_own(needy) {
+                        return Some(id);
                     }
                 }
             }
@@ -128,7 +129,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a block from another pageblock of the right type, or from a whole pageblock.
-    pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<usize> {
+    pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<FrameId> {
         let order = needy.wanted.order;
         if order == Order::ZERO {
             return self
@@ -153,7 +154,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Reserves a pageblock of the right type whose largest free block has at least this order, and takes a
     /// block of the wanted order.
-    fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
+    fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         loop {
             let near = needy.share.near.load(Relaxed) as usize;
@@ -164,8 +165,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
             // Race: other CPUs take the pageblock's last free block first. This CPU loses, and tries the next
             // pageblock.
-            if let Some(index) = self.take_from_own(needy) {
-                return Some(index);
+            if let Some(id) = self.take_from_own(needy) {
+                return Some(id);
             }
         }
     }
@@ -200,7 +201,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Reserves a whole pageblock, and takes a block of it.
-    fn take_from_whole(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_from_whole(&self, needy: Needy<'_>) -> Option<FrameId> {
         loop {
             let block = self.claim_with_stock(needy)?;
             let state = State::open(needy.wanted.migratetype).reserved_by(needy.cpu);
@@ -208,14 +209,14 @@ impl<A: Access> BlockAllocator<'_, A> {
                 continue;
             }
             self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-            if let Some(index) = self.take_from_own(needy) {
-                return Some(index);
+            if let Some(id) = self.take_from_own(needy) {
+                return Some(id);
             }
         }
     }
 
     /// Takes one block of a pageblock of this type that no CPU reserves, without reserving it.
-    pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<usize> {
+    pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         loop {
             let block = self.find_fitting(needy, zone, wanted)?;

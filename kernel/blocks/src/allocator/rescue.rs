@@ -8,12 +8,13 @@ use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_share::{RESERVATIONS, Wanted, count};
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::state::State;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
+    pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, FrameId)> {
         let zone = &self.zones[needy.zone.index()];
         self.give_stocks(zone);
         self.add_all_unsettled(zone);
@@ -30,9 +31,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return None;
             }
         }
-        let frame = if request.order >= Order::PAGEBLOCK {
+        let found = if request.order >= Order::PAGEBLOCK {
             self.reap(zone);
-            self.alloc_whole(needy).map(|block| block * FRAMES)
+            self.alloc_whole(needy).map(|block| FrameId::of(block, 0))
         } else if is_tight {
             self.take_each_alone(needy)
         } else {
@@ -40,15 +41,15 @@ impl<A: Access> BlockAllocator<'_, A> {
                 .or_else(|| self.steal(needy))
                 .or_else(|| self.take_from_others(needy))
         };
-        frame.map(|frame| {
+        found.map(|id| {
             count::<A>(&needy.share.counters.rescued);
-            (needy.zone, frame)
+            (needy.zone, id)
         })
     }
 
     /// Takes one block without a reservation. The zone is so near its minimum that no CPU may reserve a
     /// pageblock.
-    fn take_each_alone(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_each_alone(&self, needy: Needy<'_>) -> Option<FrameId> {
         let of_whole = || loop {
             let block = self.claim_whole(needy)?;
             if self.open(block, State::open(needy.wanted.migratetype)) {
@@ -62,18 +63,18 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    fn take_alone_of(&self, needy: Needy<'_>, other: Wanted) -> Option<usize> {
+    fn take_alone_of(&self, needy: Needy<'_>, other: Wanted) -> Option<FrameId> {
         let taken = self.take_alone(needy, other);
-        if let Some(index) = taken {
+        if let Some(id) = taken {
             count::<A>(&needy.share.counters.fallbacks);
-            self.note_use(needy.wanted.migratetype, index / FRAMES);
+            self.note_use(needy.wanted.migratetype, id.block());
         }
         taken
     }
 
     /// Takes a block of a pageblock of another type. Among these pageblocks, takes the one with the largest
     /// free block. If half of that pageblock is free, the pageblock changes to the wanted type.
-    fn steal(&self, needy: Needy<'_>) -> Option<usize> {
+    fn steal(&self, needy: Needy<'_>) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         let near = needy.share.near.load(Relaxed) as usize;
         for migratetype in needy.wanted.fallbacks() {
@@ -86,8 +87,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                     count::<A>(&needy.share.counters.retyped);
                     count::<A>(&needy.share.counters.fallbacks);
                     self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-                    if let Some(index) = self.take_from_own(needy) {
-                        return Some(index);
+                    if let Some(id) = self.take_from_own(needy) {
+                        return Some(id);
                     }
                 }
                 let taken = self.take_alone_of(needy, Wanted { migratetype, ..needy.wanted });
@@ -100,7 +101,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes from a pageblock that a CPU reserves. O(CPUs).
-    fn take_from_others(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_from_others(&self, needy: Needy<'_>) -> Option<FrameId> {
         needy.wanted.of_each_type().find_map(|wanted| {
             let blocks = self.reserved_in(needy.zone);
             { blocks }.find_map(|block| {
@@ -113,12 +114,12 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if wanted.migratetype == needy.wanted.migratetype && self.take_over(needy, block, state) {
                     return self.take_from_own(needy);
                 }
-                let index = self.take_one(block, wanted)?;
+                let id = self.take_one(block, wanted)?;
                 if wanted.migratetype != needy.wanted.migratetype {
                     count::<A>(&needy.share.counters.fallbacks);
-                    self.note_use(needy.wanted.migratetype, index / FRAMES);
+                    self.note_use(needy.wanted.migratetype, id.block());
                 }
-                Some(index)
+                Some(id)
             })
         })
     }

@@ -8,6 +8,7 @@ use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -42,7 +43,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a run of frames from a pageblock, whether a CPU reserves it or not.
-    fn take_run(&self, block: BlockIndex, frames: usize, wanted: Wanted) -> Option<usize> {
+    fn take_run(&self, block: BlockIndex, frames: usize, wanted: Wanted) -> Option<FrameId> {
         if !self.states[block].get().serves(wanted.migratetype) {
             return None;
         }
@@ -50,7 +51,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.note_taken(block, frames as u32);
         if self.states[block].get().serves(wanted.migratetype) {
             self.settle(block);
-            return Some(block * FRAMES + first);
+            return Some(FrameId::of(block, first));
         }
         // The pageblock has gone out of service, or has another type now.
         self.put_back_run(block, first..first + frames);

@@ -2,17 +2,18 @@
 
 use pageset_core::Order;
 
+use super::BlockAllocator;
 use super::needy::Needy;
-use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
+use crate::ids::FrameId;
 use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a block of the pageblock that the CPU reserves. No watermark is checked: the pageblock's memory
     /// left the zone's count when the CPU reserved it.
-    pub(super) fn take_from_own(&self, needy: Needy<'_>) -> Option<usize> {
+    pub(super) fn take_from_own(&self, needy: Needy<'_>) -> Option<FrameId> {
         let reservation = needy.share.reservation(needy.wanted);
         let (block, row) = reservation.get()?;
         let state = self.states.get(block)?.get();
@@ -29,7 +30,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes one block of a pageblock, whether a CPU reserves it or not.
-    pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+    pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<FrameId> {
         let Some(frame) = self.rows[block].take_any(wanted.order) else {
             self.note_missed(block, wanted.order);
             return None;
@@ -40,13 +41,13 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Takes one block of a pageblock, if that needs no cut of a larger free block. The caller then settles the
     /// pageblock.
-    pub(super) fn take_exact(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+    pub(super) fn take_exact(&self, block: BlockIndex, wanted: Wanted) -> Option<FrameId> {
         let frame = self.rows[block].take_exact(wanted.order)?;
         self.note_taken(block, wanted.order.frames());
         self.still(block, frame, wanted)
     }
 
-    /// Checks, after a block was taken, that its pageblock still serves this type. Returns the frame's index.
+    /// Checks, after a block was taken, that its pageblock still serves this type. Returns the place of the block's first frame.
     /// If the pageblock has another type now, is out of service or becomes whole, this function returns the
     /// block to it.
     ///
@@ -54,9 +55,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// then reads the state. If the other CPU changed the state first, this CPU sees the new state and loses
     /// the block. If this CPU took the block first, the other CPU sees that the frame is in use.
     #[inline(always)]
-    pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
+    pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<FrameId> {
         if self.states[block].get().serves(wanted.migratetype) {
-            return Some(block * FRAMES + frame);
+            return Some(FrameId::of(block, frame));
         }
         self.return_block(block, frame, wanted.order);
         None

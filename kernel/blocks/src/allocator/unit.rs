@@ -19,6 +19,7 @@ use super::sets::Members;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
+use crate::ids::FrameId;
 use crate::index::{BlockIndex, Set};
 use crate::zone::Zone;
 
@@ -224,7 +225,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 impl Zone {
     /// The pageblocks of the zone in the same GiB as this one.
     fn unit_of(&self, block: BlockIndex) -> Range<BlockIndex> {
-        let first_pfn = self.pfn(block * FRAMES).0;
+        let first_pfn = self.pfn(FrameId::of(block, 0)).0;
         let within = (first_pfn / FRAMES as u64) as usize % UNIT;
         let start = block.saturating_sub(within).max(self.blocks.start);
         start..(block + UNIT - within).min(self.blocks.end)
