@@ -20,7 +20,7 @@
 //! explains the allocator, its words (such as *whole*, *stock*, *settle*, *withheld*), its races, and the
 //! calls that an interrupt handler may make. The files, from the bottom:
 //!
-//! - `ids`: places of frames in the tables.
+//! - `ids`: places of pageblocks and frames in the tables.
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks
 //!   its order.
 //! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its first comment lists the

@@ -6,8 +6,7 @@ use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId,
 
 use crate::access::{Access, add};
 use crate::atomic::{AtomicUsize, Relaxed, array, constant};
-use crate::ids::FrameId;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId};
 
 /// One zone. The gauges change often, so they have their own cache line, between the fields that locate the
 /// zone and the limits that seldom change.
@@ -18,7 +17,7 @@ pub(crate) struct Zone {
     /// The number of a frame minus its [`FrameId`], modulo 2^64.
     pub(crate) offset: u64,
     /// The zone's pageblocks. The first begins at a multiple of the largest block.
-    pub(crate) blocks: Range<BlockIndex>,
+    pub(crate) blocks: Range<BlockId>,
     pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
     pub(crate) node: NodeId,
@@ -62,7 +61,7 @@ impl Zone {
                 node: NodeId(0),
                 span: 0..0,
                 managed: AtomicUsize::new(0),
-                blocks: 0..0,
+                blocks: BlockId(0)..BlockId(0),
                 offset: 0,
                 lowmem_reserve: [0; ZoneKind::COUNT],
                 marks: array!(AtomicUsize::new(0)),

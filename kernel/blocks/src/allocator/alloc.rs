@@ -39,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Some(share.pfn(id));
         }
         let (block, row) = share.reservation(wanted).get()?;
-        let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
+        let frame = self.rows.get(block.0)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
         Some(share.pfn(self.still(block, frame, wanted)?))
     }
@@ -56,8 +56,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_again(&self, id: FrameId, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
         let wanted = Wanted::of(request);
         let (block, frame) = (id.block(), id.in_block());
-        let Some(state) = self.states.get(block).map(BlockState::get) else { return false };
-        let rows = &self.rows[block];
+        let Some(state) = self.states.get(block.0).map(BlockState::get) else { return false };
+        let rows = &self.rows(block);
         if !state.serves(wanted.migratetype)
             || rows.is_merged(frame, wanted.order)
             || !(state.is_reserved_by(cpu) || self.zones[zone.index()].can_spare(request))

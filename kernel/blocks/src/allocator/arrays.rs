@@ -11,7 +11,7 @@ use super::home::Home;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::{TYPES, count};
-use crate::ids::FrameId;
+use crate::ids::{FrameId, places};
 use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
@@ -78,8 +78,8 @@ impl<'a> CpuArrays<'a> {
         let (home, blocks) = Home::of(allocator, cpu);
         Self {
             allocator,
-            states: &allocator.states[blocks.clone()],
-            rows: &allocator.rows[blocks],
+            states: &allocator.states[places(&blocks)],
+            rows: &allocator.rows[places(&blocks)],
             cpu,
             home,
             arrays: [(); TYPES].map(|()| ARRAY_ORDERS.map(Array::empty)),
@@ -181,7 +181,9 @@ impl<'a> CpuArrays<'a> {
     #[inline(always)]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
         let (block, frame) = self.home.frame(pfn);
-        let (Some(state), Some(rows)) = (self.states.get(block), self.rows.get(block)) else { return false };
+        let (Some(state), Some(rows)) = (self.states.get(block), self.rows.get(block)) else {
+            return false;
+        };
         let (recent, type_index) = self.recent;
         let row = rows.row(frame / ROW_FRAMES);
         order.index() <= COSTLY_ORDER

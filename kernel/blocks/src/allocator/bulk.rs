@@ -5,7 +5,7 @@ use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark}
 use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::ids::FrameId;
+use crate::ids::{FrameId, places};
 use crate::index::Several;
 use crate::row::{ROW_FRAMES, ROW_ORDER, ROWS};
 use crate::row_blocks::RowBlocks;
@@ -126,7 +126,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if order.index() > ROW_ORDER || !self.is_known(cpu) {
             return firsts.for_each(otherwise);
         }
-        let (rows, states) = (&self.rows[zone.blocks.clone()], &self.states[zone.blocks.clone()]);
+        let (rows, states) = (&self.rows[places(&zone.blocks)], &self.states[places(&zone.blocks)]);
         let first = FrameId::of(zone.blocks.start, 0).0;
         if A::IS_SHARED {
             // The exchanges below wait for their cache lines one after the other. These loads fetch all
@@ -149,8 +149,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             if let (Some(rows), Some(state)) = (rows.get(block), states.get(block))
                 && let Ok(left) = rows.put_blocks(at, order, heads)
             {
-                self.note_line(zone.blocks.start + block, cpu);
-                self.note_free_of(cpu, zone.blocks.start + block, state.get(), left);
+                let block = zone.blocks.start.after(block);
+                self.note_line(block, cpu);
+                self.note_free_of(cpu, block, state.get(), left);
             } else {
                 let refused = (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1);
                 refused.for_each(|at| otherwise(FrameId((row * ROW_FRAMES + at).wrapping_add(first))));

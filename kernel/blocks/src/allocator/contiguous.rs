@@ -20,8 +20,7 @@ use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::count;
-use crate::ids::FrameId;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId, each};
 use crate::rows::Refused;
 use crate::state::Phase;
 use crate::zone::Zone;
@@ -137,8 +136,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.until_done(pfn, || self.try_split_at(id.block(), id.in_block(), pfn))
     }
 
-    fn try_split_at(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
-        let state = self.states[block].get();
+    fn try_split_at(&self, block: BlockId, frame: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let state = self.state(block).get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
@@ -148,7 +147,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block if frame == 0 => return Ok(Attempt::Done),
             Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
             Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
-            Phase::Open => match self.rows[block].cut_before(frame) {
+            Phase::Open => match self.rows(block).cut_before(frame) {
                 Ok(()) => return Ok(Attempt::Done),
                 Err(Refused::Changing) => {}
                 Err(Refused::NoBlock) => return Err(FreeError::DoubleFree(pfn)),
@@ -214,12 +213,12 @@ impl<A: Access> BlockAllocator<'_, A> {
                 };
                 let first = zone.first_aligned(FrameId::of(member, 0), align)?;
                 let end = first.checked_after(frames)?;
-                let blocks = first.block()..end.0.div_ceil(FRAMES);
+                let blocks = first.block()..BlockId(end.0.div_ceil(FRAMES));
                 if blocks.end > zone.blocks.end {
                     return None;
                 }
                 let missing = whole.first_missing(&blocks);
-                at = missing.unwrap_or(first.block()) + 1;
+                at = missing.unwrap_or(first.block()).after(1);
                 if missing.is_none() {
                     return Some(first..end);
                 }
@@ -230,10 +229,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The runs of free frames of a zone, in ascending order. A run across a border between pageblocks is
     /// returned in parts.
     fn free_extents(&self, zone: &Zone) -> impl Iterator<Item = Range<FrameId>> {
-        zone.blocks.clone().flat_map(|block| {
+        each(&zone.blocks).flat_map(|block| {
             let is_whole = self.is_published(block);
-            let gives = !is_whole && self.states[block].get().gives();
-            let of_rows = gives.then(|| self.rows[block].free_runs()).into_iter().flatten();
+            let gives = !is_whole && self.state(block).get().gives();
+            let of_rows = gives.then(|| self.rows(block).free_runs()).into_iter().flatten();
             let whole = is_whole.then_some(0..FRAMES);
             let frame = move |at: usize| FrameId::of(block, at);
             whole.into_iter().chain(of_rows).map(move |run| frame(run.start)..frame(run.end))
@@ -262,7 +261,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes these frames of a pageblock, if all are free.
-    fn take_part(&self, block: BlockIndex, frames: Range<usize>, of: MigrateType) -> bool {
+    fn take_part(&self, block: BlockId, frames: Range<usize>, of: MigrateType) -> bool {
         if frames.len() == FRAMES {
             self.reap_block(block);
             return self.claim_whole_at(self.zone_at(block), block, 1)
@@ -271,17 +270,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.open_if_whole(block, of) {
             return false;
         }
-        if !self.states[block].get().gives() {
+        if !self.state(block).get().gives() {
             return false;
         }
-        if !self.rows[block].take_range(frames.clone()) {
+        if !self.rows(block).take_range(frames.clone()) {
             // Race: this CPU took some rows for a moment. If another CPU settled the pageblock in that
             // moment, it did not count these rows as free. So the pageblock becomes unsettled.
             self.note_rows(block);
             return false;
         }
         self.note_taken(block, frames.len() as u32);
-        let gives = self.states[block].get().gives();
+        let gives = self.state(block).get().gives();
         if gives {
             self.settle(block);
         } else {

@@ -22,8 +22,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let left = if state.phase() == Phase::Open { state.unreserved() } else { state };
             (!state.is_isolated()).then(|| left.isolated(true))
         };
-        let before =
-            self.states[block].update::<A>(isolate).map_err(|_| ConfigError::AlreadyIsolated(pfn))?;
+        let before = self.state(block).update::<A>(isolate).map_err(|_| ConfigError::AlreadyIsolated(pfn))?;
         if before.phase() == Phase::Open {
             if before.owner().is_some() {
                 self.note_unreserved(block, before);
@@ -59,7 +58,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let to = if state.phase() == Phase::Parked { Phase::Changing } else { state.phase() };
             state.is_isolated().then(|| state.isolated(false).of_type(migratetype).in_phase(to))
         };
-        let before = self.states[block].update::<A>(to_service).map_err(|_| ConfigError::NotIsolated(pfn))?;
+        let before = self.state(block).update::<A>(to_service).map_err(|_| ConfigError::NotIsolated(pfn))?;
         if before.phase() == Phase::Parked {
             self.give_whole(block);
         } else {

@@ -6,10 +6,8 @@ use super::BlockAllocator;
 use super::needy::{Needy, Places};
 use super::sets::Members;
 use crate::access::Access;
-use crate::atomic::Relaxed;
 use crate::cpu_share::{Wanted, count, types};
-use crate::ids::FrameId;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId, each};
 use crate::state::State;
 use crate::zone::Zone;
 
@@ -62,7 +60,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let zone = &self.zones[needy.zone.index()];
         let block = self.next_unsettled(needy)?;
-        let serves = self.states[block].get().serves(needy.wanted.migratetype);
+        let serves = self.state(block).get().serves(needy.wanted.migratetype);
         let taken = if serves && (!self.steers() || self.is_suitable(zone, needy, block)) {
             self.take_exact(block, needy.wanted)
         } else {
@@ -157,7 +155,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         loop {
-            let near = needy.share.near.load(Relaxed) as usize;
+            let near = needy.share.near();
             let block = self.find_indexed(zone, needy, needy.wanted.migratetype, order, near)?;
             if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
                 continue;
@@ -182,7 +180,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last,
     /// because the frames of that pageblock are in the CPU's caches.
-    fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));
         if kept.is_some() {
@@ -225,7 +223,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             // pageblock to the set that fits, so that other CPUs do not search the pageblock in vain.
             self.settle(block);
             if taken.is_some() {
-                needy.share.near.store(block as u32, Relaxed);
+                needy.share.set_near(block);
                 return taken;
             }
         }
@@ -234,7 +232,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Finds an unreserved pageblock of this type that has a free block of exactly this order. If none of the
     /// first `LOOKS` pageblocks has such a block, returns the pageblock with the smallest larger block. So
     /// larger blocks stay for larger requests.
-    fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
+    fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockId> {
         /// The number of pageblocks to look at. 64 pageblocks have 128 MiB of memory, and their states lie in
         /// eight cache lines. Example `small`, 10 MiB, 75 % in use: with 1, 0.25 % of requests are refused
         /// instead of 0.13 %.
@@ -242,9 +240,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         let order = wanted.order.index();
         let near = self.search_start(needy).clamp(zone.blocks.start, zone.blocks.end);
         let found = self.find_indexed(zone, needy, wanted.migratetype, order, near)?;
-        let fitting = |block: &BlockIndex| self.states[*block].get().fitting(wanted.migratetype, order);
+        let fitting = |block: &BlockId| self.state(*block).get().fitting(wanted.migratetype, order);
         let (mut best, mut smallest) = (found, fitting(&found).unwrap_or(PAGEBLOCK_ORDER));
-        for block in (near..zone.blocks.end).chain(zone.blocks.start..near).take(LOOKS) {
+        for block in each(&(near..zone.blocks.end)).chain(each(&(zone.blocks.start..near))).take(LOOKS) {
             if smallest == order {
                 break;
             }
@@ -266,8 +264,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy: Needy<'_>,
         migratetype: MigrateType,
         order: usize,
-        near: BlockIndex,
-    ) -> Option<BlockIndex> {
+        near: BlockId,
+    ) -> Option<BlockId> {
         (order..PAGEBLOCK_ORDER).find_map(|order| self.find_in_set(zone, needy, migratetype, order, near))
     }
 
@@ -278,8 +276,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy: Needy<'_>,
         migratetype: MigrateType,
         order: usize,
-        near: BlockIndex,
-    ) -> Option<BlockIndex> {
+        near: BlockId,
+    ) -> Option<BlockId> {
         let set = self.set_of(migratetype.index(), order);
         loop {
             let block = self.find_open(zone, &set, needy, near)?;
