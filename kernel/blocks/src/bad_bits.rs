@@ -1,11 +1,9 @@
 //! Frames that are out of service for good, with a bit for each frame. Few pageblocks have such frames, so
 //! the table is short.
 
-use pageset_core::PAGEBLOCK_FRAMES;
-
 use crate::atomic::{AcqRel, Acquire, AtomicU32, AtomicUsize, Release, array, constant};
-use crate::index::BlockIndex;
-use crate::row::{ROW_FRAMES, ROWS, rows_of};
+use crate::ids::BlockId;
+use crate::row::{FRAMES, ROW_FRAMES, ROWS, rows_of};
 
 /// The frames of one pageblock that are out of service.
 #[derive(Debug)]
@@ -38,21 +36,21 @@ impl BadBits {
     }
 
     /// The entry of a pageblock, if it has one. O(entries).
-    pub(crate) fn of(entries: &[Self], block: BlockIndex) -> Option<&Self> {
-        entries.iter().find(|entry| entry.block.load(Acquire) as usize == block + 1)
+    pub(crate) fn of(entries: &[Self], block: BlockId) -> Option<&Self> {
+        entries.iter().find(|entry| entry.block.load(Acquire) as usize == block.0 + 1)
     }
 
     /// The entry of a pageblock. Claims a new entry if the pageblock has none. Returns `None` if the table is
     /// full. O(entries).
-    pub(crate) fn entry(entries: &[Self], block: BlockIndex) -> Option<&Self> {
+    pub(crate) fn entry(entries: &[Self], block: BlockId) -> Option<&Self> {
         entries.iter().find(|entry| {
-            let taken = entry.block.compare_exchange(0, block as u32 + 1, AcqRel, Acquire);
-            taken.is_ok() || taken.is_err_and(|other| other as usize == block + 1)
+            let taken = entry.block.compare_exchange(0, block.0 as u32 + 1, AcqRel, Acquire);
+            taken.is_ok() || taken.is_err_and(|other| other as usize == block.0 + 1)
         })
     }
 
     pub(crate) fn is_bad(&self, frame: usize) -> bool {
-        debug_assert!(frame < PAGEBLOCK_FRAMES as usize);
+        debug_assert!(frame < FRAMES);
         self.rows[frame / ROW_FRAMES].load(Acquire) >> (frame % ROW_FRAMES) & 1 == 1
     }
 
@@ -76,13 +74,14 @@ mod tests {
     #[test]
     fn a_pageblock_has_one_entry_while_there_is_room() {
         let entries = [(); 2].map(|()| BadBits::new());
-        assert!(BadBits::of(&entries, 7).is_none());
-        BadBits::entry(&entries, 7).unwrap().mark(3..4);
-        BadBits::entry(&entries, 0).unwrap().mark(5..6);
-        assert!(BadBits::entry(&entries, 8).is_none(), "there is no room");
-        let bad = |block, frame| BadBits::of(&entries, block).is_some_and(|entry| entry.is_bad(frame));
+        assert!(BadBits::of(&entries, BlockId(7)).is_none());
+        BadBits::entry(&entries, BlockId(7)).unwrap().mark(3..4);
+        BadBits::entry(&entries, BlockId(0)).unwrap().mark(5..6);
+        assert!(BadBits::entry(&entries, BlockId(8)).is_none(), "there is no room");
+        let bad =
+            |block, frame| BadBits::of(&entries, BlockId(block)).is_some_and(|entry| entry.is_bad(frame));
         assert!(bad(7, 3) && !bad(7, 5) && bad(0, 5) && !bad(8, 3));
-        BadBits::entry(&entries, 7).unwrap().clear();
+        BadBits::entry(&entries, BlockId(7)).unwrap().clear();
         assert!(!bad(7, 3) && bad(0, 5));
     }
 }

@@ -1,12 +1,13 @@
 //! One CPU's share of one zone: the pageblocks that it reserves.
 
-use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
+use pageset_core::{MigrateType, NodeId, Order, Pfn, ZoneId, ZoneKind};
 
 use crate::access::{Access, add, update};
 use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
-use crate::index::{BlockIndex, Several};
-use crate::row::{ROW_ORDER, ROWS};
+use crate::ids::{BlockId, FrameId};
+use crate::index::Several;
+use crate::row::{ALL, ROW_FRAMES, ROW_ORDER, ROWS};
 
 /// The number of types that requests can have.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
@@ -48,10 +49,10 @@ impl CpuHome {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct CpuShare {
-    /// The zone's offset: frame number minus frame index, modulo 2^64.
+    /// The zone's offset: the number of a frame minus its [`FrameId`], modulo 2^64.
     pub(crate) offset: u64,
     /// The pageblock that this CPU found last. The CPU's next search begins there.
-    pub(crate) near: AtomicU32,
+    near: AtomicU32,
     pub(crate) stock: Stock,
     /// The pageblock that a free of this CPU made unsettled last. This pageblock is not in the set of
     /// unsettled pageblocks yet. The field is a hint: another CPU may have settled or reserved the pageblock
@@ -94,6 +95,23 @@ impl CpuShare {
         }
     }
 
+    /// Converts the place of a frame of the zone to its number.
+    #[inline]
+    pub(crate) fn pfn(&self, id: FrameId) -> Pfn {
+        Pfn((id.0 as u64).wrapping_add(self.offset))
+    }
+
+    /// The pageblock that this CPU found last.
+    #[inline]
+    pub(crate) fn near(&self) -> BlockId {
+        BlockId(self.near.load(Relaxed) as usize)
+    }
+
+    #[inline]
+    pub(crate) fn set_near(&self, block: BlockId) {
+        self.near.store(block.0 as u32, Relaxed);
+    }
+
     /// The pageblock that this CPU reserves for requests of this type and order.
     #[inline]
     pub(crate) fn reservation(&self, wanted: Wanted) -> &Reservation {
@@ -102,20 +120,20 @@ impl CpuShare {
 
     /// Notes that the CPU freed this block. Larger blocks than a row are not noted.
     #[inline]
-    pub(crate) fn note_freed(&self, index: usize, order: Order) {
+    pub(crate) fn note_freed(&self, id: FrameId, order: Order) {
         if let Some(freed) = self.freed.get(order.index()) {
             // Frames beyond 16 TiB have no hint.
-            freed.store(u32::try_from(index + 1).unwrap_or(0), Relaxed);
+            freed.store(u32::try_from(id.0 + 1).unwrap_or(0), Relaxed);
         }
     }
 
     /// Takes the hint to the block of this order that the CPU freed last.
     #[inline]
-    pub(crate) fn take_freed_hint(&self, order: Order) -> Option<usize> {
+    pub(crate) fn take_freed_hint(&self, order: Order) -> Option<FrameId> {
         let freed = self.freed.get(order.index())?;
-        let index = (freed.load(Relaxed) as usize).checked_sub(1)?;
+        let id = (freed.load(Relaxed) as usize).checked_sub(1)?;
         freed.store(0, Relaxed);
-        Some(index)
+        Some(FrameId(id))
     }
 
     /// All pageblocks that the CPU may reserve.
@@ -136,18 +154,18 @@ impl OneBlock {
     }
 
     #[inline]
-    pub(crate) fn get(&self) -> Option<BlockIndex> {
-        (self.0.load(SeqCst) as usize).checked_sub(1)
+    pub(crate) fn get(&self) -> Option<BlockId> {
+        (self.0.load(SeqCst) as usize).checked_sub(1).map(BlockId)
     }
 
     /// Replaces the pageblock. Returns the one before.
-    pub(crate) fn replace<A: Access>(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
-        let new = block.map_or(0, |block| block as u32 + 1);
-        (update::<A, _>(&self.0, SeqCst, |_| Some(new)).unwrap_or(0) as usize).checked_sub(1)
+    pub(crate) fn replace<A: Access>(&self, block: Option<BlockId>) -> Option<BlockId> {
+        let new = block.map_or(0, |block| block.0 as u32 + 1);
+        (update::<A, _>(&self.0, SeqCst, |_| Some(new)).unwrap_or(0) as usize).checked_sub(1).map(BlockId)
     }
 
     #[inline]
-    pub(crate) fn take<A: Access>(&self) -> Option<BlockIndex> {
+    pub(crate) fn take<A: Access>(&self) -> Option<BlockId> {
         self.get().and_then(|_| self.replace::<A>(None))
     }
 }
@@ -158,7 +176,7 @@ pub(crate) const STOCK_MAX: usize = 4;
 
 /// Whole pageblocks that a CPU keeps for its next requests. In a set, the bits of these pageblocks lie in one
 /// half of a word. The upper half of the stock's word has the number of that half. The lower half has a bit
-/// for each pageblock.
+/// for each pageblock. A half has `ROW_FRAMES` bits, like each half of a row's word.
 #[derive(Debug)]
 pub(crate) struct Stock(AtomicUsize);
 
@@ -177,31 +195,31 @@ impl Stock {
 
     /// The word of a stock with this pageblock only. Returns `None` if the upper half has no room for the
     /// number of the pageblock's half.
-    const fn word_of(block: BlockIndex) -> Option<usize> {
-        let (half, bit) = (block / HALF, block % HALF);
-        if half >> HALF == 0 { Some(half << HALF | 1 << bit) } else { None }
+    const fn word_of(block: BlockId) -> Option<usize> {
+        let (half, bit) = (block.0 / ROW_FRAMES, block.0 % ROW_FRAMES);
+        if half >> ROW_FRAMES == 0 { Some(half << ROW_FRAMES | 1 << bit) } else { None }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.load(Relaxed) & LOWER == 0
+        self.0.load(Relaxed) & ALL == 0
     }
 
     pub(crate) fn blocks(&self) -> Several {
         several(self.0.load(SeqCst))
     }
 
-    pub(crate) fn first(&self) -> Option<BlockIndex> {
+    pub(crate) fn first(&self) -> Option<BlockId> {
         self.blocks().first()
     }
 
-    pub(crate) fn has(&self, block: BlockIndex) -> bool {
+    pub(crate) fn has(&self, block: BlockId) -> bool {
         { self.blocks() }.any(|other| other == block)
     }
 
     #[inline]
-    pub(crate) fn take<A: Access>(&self) -> Option<BlockIndex> {
-        let without_first = |now: usize| (now & LOWER != 0).then(|| now & now.wrapping_sub(1));
+    pub(crate) fn take<A: Access>(&self) -> Option<BlockId> {
+        let without_first = |now: usize| (now & ALL != 0).then(|| now & now.wrapping_sub(1));
         several(update::<A, _>(&self.0, SeqCst, without_first).ok()?).first()
     }
 
@@ -211,12 +229,12 @@ impl Stock {
 
     /// Adds a pageblock. Returns `false` if the stock is full, or if its other pageblocks lie in another half
     /// of a word.
-    pub(crate) fn add<A: Access>(&self, block: BlockIndex) -> bool {
+    pub(crate) fn add<A: Access>(&self, block: BlockId) -> bool {
         let Some(one) = Self::word_of(block) else { return false };
-        let with = |now: usize| match now & LOWER {
+        let with = |now: usize| match now & ALL {
             0 => Some(one),
             bits => {
-                let has_room = now >> HALF == one >> HALF && bits.count_ones() < STOCK_MAX as u32;
+                let has_room = now >> ROW_FRAMES == one >> ROW_FRAMES && bits.count_ones() < STOCK_MAX as u32;
                 has_room.then_some(now | one)
             }
         };
@@ -225,7 +243,7 @@ impl Stock {
 
     /// Puts this pageblock in the place of all pageblocks of the stock, and returns the old ones. If the
     /// number of the pageblock is too large, leaves the stock as it is and returns the pageblock itself.
-    pub(crate) fn replace<A: Access>(&self, block: BlockIndex) -> Several {
+    pub(crate) fn replace<A: Access>(&self, block: BlockId) -> Several {
         match Self::word_of(block) {
             Some(one) => several(update::<A, _>(&self.0, SeqCst, |_| Some(one)).unwrap_or(0)),
             None => Several::of(block),
@@ -233,13 +251,8 @@ impl Stock {
     }
 }
 
-/// Half the bits of a word.
-const HALF: usize = usize::BITS as usize / 2;
-/// The lower half of a word.
-const LOWER: usize = usize::MAX >> HALF;
-
 const fn several(stock: usize) -> Several {
-    Several::of_half(stock >> HALF, stock & LOWER)
+    Several::of_half(stock >> ROW_FRAMES, stock & ALL)
 }
 
 /// Order and type of a block.
@@ -269,19 +282,19 @@ impl Reservation {
 
     /// The pageblock that the CPU reserves, and the row that it takes from.
     #[inline]
-    pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
+    pub(crate) fn get(&self) -> Option<(BlockId, usize)> {
         place(self.0.load(Relaxed))
     }
 
     /// Replaces the pageblock. Returns the one before.
-    pub(crate) fn replace<A: Access>(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
-        let new = block.map_or(0, |block| (block * ROWS) as u32 + 1);
+    pub(crate) fn replace<A: Access>(&self, block: Option<BlockId>) -> Option<BlockId> {
+        let new = block.map_or(0, |block| (block.0 * ROWS) as u32 + 1);
         let before = update::<A, _>(&self.0, SeqCst, |_| Some(new)).unwrap_or(0);
         place(before).map(|(block, _)| block)
     }
 
     /// Forgets the pageblock if it is `block`. Returns whether it was.
-    pub(crate) fn forget<A: Access>(&self, block: BlockIndex) -> bool {
+    pub(crate) fn forget<A: Access>(&self, block: BlockId) -> bool {
         let is_this = |now: u32| place(now).is_some_and(|(reserved, _)| reserved == block);
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
@@ -290,8 +303,8 @@ impl Reservation {
     /// reserves another pageblock meanwhile. This call loses: the word has changed, and stays as it is. So
     /// the CPU does not forget its new pageblock.
     #[inline]
-    pub(crate) fn advance<A: Access>(&self, block: BlockIndex, from: usize, to: usize) {
-        let number = |row| (block * ROWS + row) as u32 + 1;
+    pub(crate) fn advance<A: Access>(&self, block: BlockId, from: usize, to: usize) {
+        let number = |row| (block.0 * ROWS + row) as u32 + 1;
         let advance = |now: u32| (now == number(from)).then_some(number(to));
         update::<A, _>(&self.0, Relaxed, advance).ok();
     }
@@ -301,9 +314,9 @@ impl Reservation {
 pub(crate) const MAX_BLOCKS: usize = (u32::MAX as usize - 1) / ROWS;
 
 #[inline]
-const fn place(number: u32) -> Option<(BlockIndex, usize)> {
+const fn place(number: u32) -> Option<(BlockId, usize)> {
     match number.checked_sub(1) {
-        Some(place) => Some((place as usize / ROWS, place as usize % ROWS)),
+        Some(place) => Some((BlockId(place as usize / ROWS), place as usize % ROWS)),
         None => None,
     }
 }

@@ -15,17 +15,14 @@ use pageset_core::Storage;
 
 use crate::access::{Access, Shared, clear_bits, set_bits, update};
 use crate::atomic::{AtomicUsize, SeqCst, constant};
-use crate::row::lowest;
+use crate::ids::{BlockId, places};
+use crate::row::{BITS, lowest};
 
-const BITS: usize = usize::BITS as usize;
 /// The even bits of a word. Each is the bit of the first pageblock of a pair.
 const FIRSTS: usize = usize::MAX / 3;
 /// The most levels of a set. `MAX_BLOCKS` pageblocks need 5 levels with words of 64 bits, and 6 with words of
 /// 32.
 const LEVELS_MAX: usize = 8;
-
-/// A pageblock, by its place in the tables.
-pub(crate) type BlockIndex = usize;
 
 /// A word of the index. Zeros mean empty sets.
 #[derive(Debug)]
@@ -86,8 +83,8 @@ impl Several {
     pub(crate) const NONE: Self = Self { word: 0, bits: 0 };
 
     /// One pageblock.
-    pub(crate) const fn of(block: BlockIndex) -> Self {
-        Self { word: block / BITS, bits: 1 << (block % BITS) }
+    pub(crate) const fn of(block: BlockId) -> Self {
+        Self { word: block.0 / BITS, bits: 1 << (block.0 % BITS) }
     }
 
     /// Pageblocks whose bits lie in one half of a word. `half` is the number of that half.
@@ -96,7 +93,7 @@ impl Several {
     }
 
     /// Adds a pageblock. Returns `false` if its bit lies in another word.
-    pub(crate) const fn add(&mut self, block: BlockIndex) -> bool {
+    pub(crate) const fn add(&mut self, block: BlockId) -> bool {
         let one = Self::of(block);
         let belongs = self.bits == 0 || self.word == one.word;
         if belongs {
@@ -109,19 +106,19 @@ impl Several {
         self.bits.count_ones() as usize
     }
 
-    pub(crate) fn first(mut self) -> Option<BlockIndex> {
+    pub(crate) fn first(mut self) -> Option<BlockId> {
         self.next()
     }
 }
 
 /// Lowest first.
 impl Iterator for Several {
-    type Item = BlockIndex;
+    type Item = BlockId;
 
-    fn next(&mut self) -> Option<BlockIndex> {
+    fn next(&mut self) -> Option<BlockId> {
         let at = self.bits.trailing_zeros() as usize;
         self.bits &= self.bits.checked_sub(1)?;
-        Some(self.word * BITS + at)
+        Some(BlockId(self.word * BITS + at))
     }
 }
 
@@ -181,13 +178,13 @@ impl<A: Access> Set<'_, A> {
     }
 
     #[inline]
-    pub(crate) fn has(&self, block: BlockIndex) -> bool {
-        self.word(0, block / BITS).is_some_and(|word| word.load(SeqCst) >> (block % BITS) & 1 == 1)
+    pub(crate) fn has(&self, block: BlockId) -> bool {
+        self.word(0, block.0 / BITS).is_some_and(|word| word.load(SeqCst) >> (block.0 % BITS) & 1 == 1)
     }
 
     /// Adds a pageblock.
-    pub(crate) fn add(&self, block: BlockIndex) {
-        self.add_above(0, block);
+    pub(crate) fn add(&self, block: BlockId) {
+        self.add_above(0, block.0);
     }
 
     fn add_above(&self, level: usize, at: usize) {
@@ -207,8 +204,11 @@ impl<A: Access> Set<'_, A> {
 
     /// Adds these pageblocks, or only the first of each pair. Only the constructor calls this, before other
     /// threads have the allocator.
-    pub(crate) fn fill(&self, blocks: Range<BlockIndex>, pairs: bool) {
-        let mut range = if pairs { blocks.start.next_multiple_of(2)..blocks.end & !1 } else { blocks };
+    pub(crate) fn fill(&self, blocks: &Range<BlockId>, pairs: bool) {
+        let mut range = places(blocks);
+        if pairs {
+            range = range.start.next_multiple_of(2)..range.end & !1;
+        }
         for level in 0..self.index.levels {
             if range.is_empty() {
                 return;
@@ -239,10 +239,10 @@ impl<A: Access> Set<'_, A> {
 
     /// Removes up to `limit` members from `first` on by one exchange. The bits of these members lie in one
     /// half of a word, before `end`. Returns no member if another CPU removed one of them first.
-    pub(crate) fn take_from(&self, first: BlockIndex, end: BlockIndex, limit: usize) -> Several {
-        let (word, from) = (first / BITS, first % BITS);
+    pub(crate) fn take_from(&self, first: BlockId, end: BlockId, limit: usize) -> Several {
+        let (word, from) = (first.0 / BITS, first.0 % BITS);
         let Some(cell) = self.word(0, word) else { return Several::NONE };
-        let end = (end - word * BITS).min((from | (BITS / 2 - 1)) + 1);
+        let end = (end.0 - word * BITS).min((from | (BITS / 2 - 1)) + 1);
         let within = usize::MAX << from & usize::MAX >> (BITS - end);
         let there = cell.load(SeqCst) & within;
         let bits = lowest(there, limit);
@@ -258,8 +258,8 @@ impl<A: Access> Set<'_, A> {
     }
 
     /// Removes a pageblock. Returns `false` if it is no member.
-    pub(crate) fn remove(&self, block: BlockIndex) -> bool {
-        self.remove_all(block / BITS, 1 << (block % BITS))
+    pub(crate) fn remove(&self, block: BlockId) -> bool {
+        self.remove_all(block.0 / BITS, 1 << (block.0 % BITS))
     }
 
     /// Removes these pageblocks, which lie in one word, if all of them are members.
@@ -309,8 +309,8 @@ impl<A: Access> Set<'_, A> {
     }
 
     /// The first member from `from` on.
-    fn next(&self, from: BlockIndex) -> Option<BlockIndex> {
-        let (mut level, mut at) = (0, from);
+    fn next(&self, from: BlockId) -> Option<BlockId> {
+        let (mut level, mut at) = (0, from.0);
         loop {
             let word = at / BITS;
             if word >= self.words_of(level) {
@@ -320,7 +320,7 @@ impl<A: Access> Set<'_, A> {
             if bits != 0 {
                 let found = word * BITS + bits.trailing_zeros() as usize;
                 if level == 0 {
-                    return Some(found);
+                    return Some(BlockId(found));
                 }
                 (level, at) = (level - 1, found * BITS);
             } else if level + 1 == self.index.levels {
@@ -333,19 +333,19 @@ impl<A: Access> Set<'_, A> {
 
     /// Returns the first member of this range from `near` on, otherwise the first member of the range.
     #[inline]
-    pub(crate) fn find(&self, range: &Range<BlockIndex>, near: BlockIndex) -> Option<BlockIndex> {
+    pub(crate) fn find(&self, range: &Range<BlockId>, near: BlockId) -> Option<BlockId> {
         if self.is_empty() { None } else { self.find_near(range, near) }
     }
 
-    fn find_near(&self, range: &Range<BlockIndex>, near: BlockIndex) -> Option<BlockIndex> {
+    fn find_near(&self, range: &Range<BlockId>, near: BlockId) -> Option<BlockId> {
         let near = near.clamp(range.start, range.end);
-        let within = |from: BlockIndex, end: BlockIndex| self.next(from).filter(|block| *block < end);
+        let within = |from: BlockId, end: BlockId| self.next(from).filter(|block| *block < end);
         within(near, range.end).or_else(|| within(range.start, near))
     }
 
     /// The first member of this range from `from` on.
     #[inline]
-    pub(crate) fn find_from(&self, range: &Range<BlockIndex>, from: BlockIndex) -> Option<BlockIndex> {
+    pub(crate) fn find_from(&self, range: &Range<BlockId>, from: BlockId) -> Option<BlockId> {
         if self.is_empty() {
             return None;
         }
@@ -353,41 +353,41 @@ impl<A: Access> Set<'_, A> {
     }
 
     /// The first pageblock of this range that is no member. O(range / 64).
-    pub(crate) fn first_missing(&self, range: &Range<BlockIndex>) -> Option<BlockIndex> {
+    pub(crate) fn first_missing(&self, range: &Range<BlockId>) -> Option<BlockId> {
         Self::words_around(range).find_map(|word| {
             let missing = Self::mask(word, range) & !self.part_of(word, range);
-            (missing != 0).then(|| word * BITS + missing.trailing_zeros() as usize)
+            (missing != 0).then(|| BlockId(word * BITS + missing.trailing_zeros() as usize))
         })
     }
 
     /// The number of members in this range. O(range / 64).
-    pub(crate) fn count(&self, range: &Range<BlockIndex>) -> usize {
+    pub(crate) fn count(&self, range: &Range<BlockId>) -> usize {
         Self::words_around(range).map(|word| self.part_of(word, range).count_ones() as usize).sum()
     }
 
-    fn words_around(range: &Range<BlockIndex>) -> Range<usize> {
-        range.start / BITS..range.end.div_ceil(BITS)
+    fn words_around(range: &Range<BlockId>) -> Range<usize> {
+        range.start.0 / BITS..range.end.0.div_ceil(BITS)
     }
 
-    fn part_of(&self, word: usize, range: &Range<BlockIndex>) -> usize {
+    fn part_of(&self, word: usize, range: &Range<BlockId>) -> usize {
         self.word(0, word).map_or(0, |cell| cell.load(SeqCst)) & Self::mask(word, range)
     }
 
     /// The bits of a word that lie in this range. The range must have a bit of the word.
-    fn mask(word: usize, range: &Range<BlockIndex>) -> usize {
-        let from = range.start.saturating_sub(word * BITS);
-        let end = (range.end - word * BITS).min(BITS);
+    fn mask(word: usize, range: &Range<BlockId>) -> usize {
+        let from = range.start.0.saturating_sub(word * BITS);
+        let end = (range.end.0 - word * BITS).min(BITS);
         usize::MAX << from & usize::MAX >> (BITS - end)
     }
 
     /// Removes a pair. Returns `false` if one of its pageblocks is no member.
-    pub(crate) fn remove_pair(&self, first: BlockIndex) -> bool {
-        self.remove_all(first / BITS, 0b11 << (first % BITS))
+    pub(crate) fn remove_pair(&self, first: BlockId) -> bool {
+        self.remove_all(first.0 / BITS, 0b11 << (first.0 % BITS))
     }
 
     /// Whether both pageblocks of a pair are members.
-    pub(crate) fn has_pair(&self, first: BlockIndex) -> bool {
-        self.word(0, first / BITS).is_some_and(|word| word.load(SeqCst) >> (first % BITS) & 0b11 == 0b11)
+    pub(crate) fn has_pair(&self, first: BlockId) -> bool {
+        self.word(0, first.0 / BITS).is_some_and(|word| word.load(SeqCst) >> (first.0 % BITS) & 0b11 == 0b11)
     }
 }
 
@@ -396,6 +396,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::ids::each;
 
     #[test]
     fn a_set_is_what_a_list_of_its_members_says() {
@@ -409,26 +410,30 @@ mod tests {
                 (seed >> 33) as usize % below
             };
             for _ in 0..if cfg!(miri) { 100 } else { 5000 } {
-                let block = random(blocks);
+                let block = BlockId(random(blocks));
                 if random(2) == 0 {
                     set.add(block);
                     members.insert(block);
                 } else {
                     assert_eq!(set.remove(block), members.remove(&block));
                 }
-                let (near, start) = (random(blocks), random(blocks));
-                let range = start..start + random(blocks - start + 1);
+                let (near, start) = (BlockId(random(blocks)), random(blocks));
+                let range = BlockId(start)..BlockId(start + random(blocks - start + 1));
                 let from = near.clamp(range.start, range.end);
                 let expected =
                     members.range(from..range.end).next().or_else(|| members.range(range.clone()).next());
-                assert_eq!(set.find(&range, near), expected.copied(), "{near} in {range:?}");
+                assert_eq!(set.find(&range, near), expected.copied(), "{near:?} in {range:?}");
                 let there = members.range(range.clone()).count();
                 assert_eq!(set.count(&range), there);
-                let missing = range.clone().find(|block| !members.contains(block));
+                let missing = each(&range).find(|block| !members.contains(block));
                 assert_eq!(set.first_missing(&range), missing, "{range:?}");
                 assert_eq!(set.has(block), members.contains(&block));
             }
-            assert_eq!(index.set::<Shared>(0).find(&(0..blocks), 0), None, "the other set is empty");
+            assert_eq!(
+                index.set::<Shared>(0).find(&(BlockId(0)..BlockId(blocks)), BlockId(0)),
+                None,
+                "the other set is empty"
+            );
         }
     }
 
@@ -438,25 +443,25 @@ mod tests {
     fn a_cpu_that_stopped_in_an_addition_hides_nothing_that_others_add() {
         for blocks in [3 * BITS, 5000, 300_000] {
             let index = Index::new(Storage::owned(Index::words(blocks), IndexWord::new).unwrap(), blocks);
-            let (set, all) = (index.set::<Shared>(0), 0..blocks);
+            let (set, all) = (index.set::<Shared>(0), BlockId(0)..BlockId(blocks));
             for stopped_at in 0..index.levels - 1 {
                 // The CPU has set its bits up to this level, and stops. The search begins in another word of
                 // each level but the highest.
                 let word = (blocks - 1) / BITS;
-                let (stopped, other) = (word * BITS, word * BITS + 2);
-                let mut at = stopped;
+                let (stopped, other) = (BlockId(word * BITS), BlockId(word * BITS + 2));
+                let mut at = stopped.0;
                 for level in 0..=stopped_at {
                     set.word(level, at / BITS).unwrap().fetch_or(1 << (at % BITS), SeqCst);
                     at /= BITS;
                 }
-                assert_eq!(set.find(&all, 0), None, "hidden from a search that begins elsewhere");
+                assert_eq!(set.find(&all, all.start), None, "hidden from a search that begins elsewhere");
                 set.add(other);
-                assert_eq!(set.find(&all, 0), Some(stopped), "{blocks} {stopped_at}");
+                assert_eq!(set.find(&all, all.start), Some(stopped), "{blocks} {stopped_at}");
                 assert!(set.remove(other) && set.remove(stopped));
-                assert_eq!(set.find(&all, 0), None);
+                assert_eq!(set.find(&all, all.start), None);
                 set.word(0, word).unwrap().fetch_or(1, SeqCst);
                 set.add_several(Several { word, bits: 0b100 });
-                assert_eq!(set.find(&all, 0), Some(stopped));
+                assert_eq!(set.find(&all, all.start), Some(stopped));
                 assert!(set.remove(stopped) && set.remove(other));
             }
         }
@@ -466,9 +471,10 @@ mod tests {
     fn pairs_go_together_or_not_at_all() {
         let index = Index::new(Storage::owned(Index::words(300), IndexWord::new).unwrap(), 300);
         let set = index.set::<Shared>(0);
-        [6, 7, 8].into_iter().for_each(|block| set.add(block));
-        assert!(set.has_pair(6) && !set.has_pair(8));
-        assert!(!set.remove_pair(8) && set.remove_pair(6) && !set.remove_pair(6));
-        assert_eq!(set.find(&(0..300), 0), Some(8));
+        let [first, second, other] = [6, 7, 8].map(BlockId);
+        [first, second, other].into_iter().for_each(|block| set.add(block));
+        assert!(set.has_pair(first) && !set.has_pair(other));
+        assert!(!set.remove_pair(other) && set.remove_pair(first) && !set.remove_pair(first));
+        assert_eq!(set.find(&(BlockId(0)..BlockId(300)), BlockId(0)), Some(other));
     }
 }

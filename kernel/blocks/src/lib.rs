@@ -20,6 +20,7 @@
 //! explains the allocator, its words (such as *whole*, *stock*, *settle*, *withheld*), its races, and the
 //! calls that an interrupt handler may make. The files, from the bottom:
 //!
+//! - `ids`: places of pageblocks and frames in the tables.
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks
 //!   its order.
 //! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its first comment lists the
@@ -45,6 +46,7 @@ mod cpu_share;
 #[cfg(feature = "alloc")]
 mod every_cpu;
 mod frame_allocator;
+mod ids;
 mod index;
 #[cfg(feature = "line-counts")]
 mod last_change;

@@ -28,8 +28,10 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 /// Frames of a pageblock.
 pub(crate) const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
-/// Frames of a row.
-pub(crate) const ROW_FRAMES: usize = usize::BITS as usize / 2;
+/// Bits of a word.
+pub(crate) const BITS: usize = usize::BITS as usize;
+/// Frames of a row. Each has two bits of a word.
+pub(crate) const ROW_FRAMES: usize = BITS / 2;
 /// Rows of a pageblock.
 pub(crate) const ROWS: usize = FRAMES / ROW_FRAMES;
 /// The order of a block that fills a row.

@@ -51,7 +51,6 @@ pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 
 impl State {
     pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
-    const WHOLE: Self = Self(Phase::Whole as u32);
 
     /// A damaged word.
     #[cfg(all(test, not(any(loom, shuttle))))]
@@ -306,7 +305,7 @@ impl BlockState {
         /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
-            Self { state: AtomicU32::new(State::WHOLE.0), counted_frames: AtomicU32::new(0) }
+            Self { state: AtomicU32::new(Phase::Whole as u32), counted_frames: AtomicU32::new(0) }
         }
     }
 

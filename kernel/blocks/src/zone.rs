@@ -6,7 +6,7 @@ use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId,
 
 use crate::access::{Access, add};
 use crate::atomic::{AtomicUsize, Relaxed, array, constant};
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId};
 
 /// One zone. The gauges change often, so they have their own cache line, between the fields that locate the
 /// zone and the limits that seldom change.
@@ -14,10 +14,10 @@ use crate::index::BlockIndex;
 #[repr(C, align(64))]
 pub(crate) struct Zone {
     pub(crate) span: Range<u64>,
-    /// Frame number minus frame index, modulo 2^64.
+    /// The number of a frame minus its [`FrameId`], modulo 2^64.
     pub(crate) offset: u64,
     /// The zone's pageblocks. The first begins at a multiple of the largest block.
-    pub(crate) blocks: Range<BlockIndex>,
+    pub(crate) blocks: Range<BlockId>,
     pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
     pub(crate) node: NodeId,
@@ -61,7 +61,7 @@ impl Zone {
                 node: NodeId(0),
                 span: 0..0,
                 managed: AtomicUsize::new(0),
-                blocks: 0..0,
+                blocks: BlockId(0)..BlockId(0),
                 offset: 0,
                 lowmem_reserve: [0; ZoneKind::COUNT],
                 marks: array!(AtomicUsize::new(0)),
@@ -74,16 +74,16 @@ impl Zone {
         }
     }
 
-    /// Converts a frame index to a frame number.
+    /// Converts the place of a frame to its number.
     #[inline]
-    pub(crate) fn pfn(&self, frame: usize) -> Pfn {
-        Pfn((frame as u64).wrapping_add(self.offset))
+    pub(crate) fn pfn(&self, id: FrameId) -> Pfn {
+        Pfn((id.0 as u64).wrapping_add(self.offset))
     }
 
-    /// Converts a frame number to a frame index. Returns `None` if the frame is outside the zone.
+    /// Converts the number of a frame to its place. Returns `None` if the frame is outside the zone.
     #[inline]
-    pub(crate) fn frame(&self, pfn: Pfn) -> Option<usize> {
-        self.span.contains(&pfn.0).then(|| pfn.0.wrapping_sub(self.offset) as usize)
+    pub(crate) fn frame(&self, pfn: Pfn) -> Option<FrameId> {
+        self.span.contains(&pfn.0).then(|| FrameId(pfn.0.wrapping_sub(self.offset) as usize))
     }
 
     pub(crate) fn managed(&self) -> u64 {

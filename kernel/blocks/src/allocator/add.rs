@@ -7,7 +7,7 @@ use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId};
 use crate::row::rows_of;
 use crate::rows::Use;
 use crate::state::{Phase, State};
@@ -30,8 +30,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Err(ConfigError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
         for pfn in pfns.clone().map(Pfn) {
-            let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-            if !self.is_hole(index) {
+            let (_, id) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            if !self.is_hole(id) {
                 return Err(ConfigError::AlreadyManaged(pfn));
             }
         }
@@ -44,8 +44,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut start = pfns.start;
         while start < pfns.end {
             let pfn = Pfn(start);
-            let (zone, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let (zone, id) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            let (block, frame) = (id.block(), id.in_block());
             let len = (FRAMES - frame).min((pfns.end.min(zone.span.end) - start) as usize);
             let added = self.add_to_pageblock(block, frame..frame + len);
             zone.managed.fetch_add(added, Relaxed);
@@ -58,35 +58,35 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Whether a frame of a zone's span is no memory.
-    pub(super) fn is_hole(&self, index: usize) -> bool {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
+    pub(super) fn is_hole(&self, id: FrameId) -> bool {
+        let (block, frame) = (id.block(), id.in_block());
+        let state = self.state(block).get();
         state.phase() == Phase::Absent
             || state.is_holed()
-                && self.rows[block].look(frame) == Use::Withheld
+                && self.rows(block).look(frame) == Use::Withheld
                 && !self.is_bad(block, frame, state)
     }
 
     /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. For each
     /// row, the slower CPU loses and stops there. So each frame is added once, and the returned number is
     /// lower.
-    fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
-        if self.states[block].change::<A>(Phase::Absent, Phase::Changing) {
-            self.rows[block].withhold_everything();
+    fn add_to_pageblock(&self, block: BlockId, frames: Range<usize>) -> usize {
+        if self.state(block).change::<A>(Phase::Absent, Phase::Changing) {
+            self.rows(block).withhold_everything();
             if frames.len() == FRAMES {
                 self.give_whole(block);
                 return FRAMES;
             }
             let all_holes = State::open(MigrateType::Movable).holed();
             // While the phase is `Changing`, other CPUs change only the isolation flag.
-            self.states[block].update::<A>(|state| Some(all_holes.isolated(state.is_isolated()))).ok();
+            self.state(block).update::<A>(|state| Some(all_holes.isolated(state.is_isolated()))).ok();
         }
         let mut added = 0;
         for (row, bits) in rows_of(frames) {
-            if !self.states[block].get().is_holed() {
+            if !self.state(block).get().is_holed() {
                 break;
             }
-            if self.rows[block].offer(row, bits).is_err() {
+            if self.rows(block).offer(row, bits).is_err() {
                 break;
             }
             added += bits.count_ones() as usize;

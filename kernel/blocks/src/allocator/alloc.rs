@@ -2,10 +2,11 @@
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request, ZoneId};
 
+use super::BlockAllocator;
 use super::needy::Highatomic;
-use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
+use crate::ids::FrameId;
 use crate::row::ROW_ORDER;
 use crate::state::BlockState;
 
@@ -31,17 +32,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = self.home_zone(cpu, request)?;
         let share = self.share_at(zone, cpu);
         let wanted = Wanted::of(request);
-        if let Some(index) = share.take_freed_hint(wanted.order)
-            && self.take_again(index, zone, cpu, request)
+        if let Some(id) = share.take_freed_hint(wanted.order)
+            && self.take_again(id, zone, cpu, request)
         {
-            self.note_line(index / FRAMES, cpu);
-            return Some(Pfn((index as u64).wrapping_add(share.offset)));
+            self.note_line(id.block(), cpu);
+            return Some(share.pfn(id));
         }
         let (block, row) = share.reservation(wanted).get()?;
-        let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
+        let frame = self.rows.get(block.0)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
-        let index = self.still(block, frame, wanted)?;
-        Some(Pfn((index as u64).wrapping_add(share.offset)))
+        Some(share.pfn(self.still(block, frame, wanted)?))
     }
 
     /// Takes the block that the CPU freed last, if that block is still free. The block is in the CPU's
@@ -53,11 +53,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// If the CPU does not reserve the block's pageblock, checks the watermark, because no earlier step has
     /// checked it for this block.
     #[inline(always)]
-    fn take_again(&self, index: usize, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
+    fn take_again(&self, id: FrameId, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
         let wanted = Wanted::of(request);
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let Some(state) = self.states.get(block).map(BlockState::get) else { return false };
-        let rows = &self.rows[block];
+        let (block, frame) = (id.block(), id.in_block());
+        let Some(state) = self.states.get(block.0).map(BlockState::get) else { return false };
+        let rows = &self.rows(block);
         if !state.serves(wanted.migratetype)
             || rows.is_merged(frame, wanted.order)
             || !(state.is_reserved_by(cpu) || self.zones[zone.index()].can_spare(request))
@@ -78,13 +78,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy.share.activity.note::<A>();
         let found = match request.order {
             Order::PAGEBLOCK => {
-                self.take_of_stock(needy.share, request.migratetype).map(|block| block * FRAMES)
+                self.take_of_stock(needy.share, request.migratetype).map(|block| FrameId::of(block, 0))
             }
             Order::MAX => None,
             _ => self.take_from_own(needy),
         };
         match found {
-            Some(index) => Ok(Pfn((index as u64).wrapping_add(needy.share.offset))),
+            Some(id) => Ok(needy.share.pfn(id)),
             None => self.alloc_slow(cpu, request, true),
         }
     }

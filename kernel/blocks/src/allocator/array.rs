@@ -9,8 +9,6 @@ pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
 /// The number of blocks that an array has room for. It is a power of two, so that a masked index needs no
 /// bounds check.
 const BLOCKS_MAX: usize = 64;
-/// The number of pageblocks that an array may hold.
-const PAGEBLOCKS_MAX: u32 = 2;
 
 /// The order of each array's blocks.
 pub(super) const ARRAY_ORDERS: [Order; ORDERS] = {
@@ -36,8 +34,8 @@ pub(super) const fn place(order: Order) -> Option<usize> {
     }
 }
 
-/// Blocks of one type and order. An entry is the index of a block's first frame. The block that was freed
-/// last is at the end.
+/// Blocks of one type and order. An entry is the place of a block's first frame, counted from the first frame
+/// of the zone's pageblocks. The block that was freed last is at the end.
 ///
 /// # Invariants
 /// `len` is at most `most`, and `most` is at most [`BLOCKS_MAX`].
@@ -94,10 +92,11 @@ impl Array {
 }
 
 /// The number of blocks that an array of this order may hold. For small orders, the array fetches up to half
-/// of them at once, the blocks of one row, and returns its older half. Pageblocks come and go one by one.
+/// of them at once, the blocks of one row, and returns its older half. Pageblocks come and go one by one,
+/// and an array holds at most two.
 pub(super) const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
-        return PAGEBLOCKS_MAX;
+        return 2;
     }
     let of_two_rows = 2 * ROW_FRAMES as u32 / order.frames();
     if of_two_rows < BLOCKS_MAX as u32 { of_two_rows } else { BLOCKS_MAX as u32 }

@@ -11,6 +11,7 @@ use super::home::Home;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::{TYPES, count};
+use crate::ids::{FrameId, places};
 use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
@@ -77,8 +78,8 @@ impl<'a> CpuArrays<'a> {
         let (home, blocks) = Home::of(allocator, cpu);
         Self {
             allocator,
-            states: &allocator.states[blocks.clone()],
-            rows: &allocator.rows[blocks],
+            states: &allocator.states[places(&blocks)],
+            rows: &allocator.rows[places(&blocks)],
             cpu,
             home,
             arrays: [(); TYPES].map(|()| ARRAY_ORDERS.map(Array::empty)),
@@ -180,7 +181,9 @@ impl<'a> CpuArrays<'a> {
     #[inline(always)]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
         let (block, frame) = self.home.frame(pfn);
-        let (Some(state), Some(rows)) = (self.states.get(block), self.rows.get(block)) else { return false };
+        let (Some(state), Some(rows)) = (self.states.get(block), self.rows.get(block)) else {
+            return false;
+        };
         let (recent, type_index) = self.recent;
         let row = rows.row(frame / ROW_FRAMES);
         order.index() <= COSTLY_ORDER
@@ -294,10 +297,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline(always)]
     fn free_from_array(&self, cpu: CpuId, zone: ZoneId, places: &[u32], order: Order) {
         let zone = &self.zones[zone.index()];
-        let first = zone.blocks.start * FRAMES;
-        let indices = places.iter().map(|place| first + *place as usize);
-        self.free_indices(cpu, zone, order, indices, |index| {
-            let freed = self.free(cpu, zone.pfn(index), order);
+        let first = FrameId::of(zone.blocks.start, 0);
+        let firsts = places.iter().map(|place| FrameId(first.0 + *place as usize));
+        self.free_blocks(cpu, zone, order, firsts, |id| {
+            let freed = self.free(cpu, zone.pfn(id), order);
             // A block with a frame that is out of service is not freed. That is no double free.
             if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
                 count::<A>(&self.share_at(zone.id, cpu).counters.double_frees);

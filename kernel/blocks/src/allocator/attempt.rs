@@ -42,6 +42,7 @@ mod tests {
 
     use super::*;
     use crate::Tables;
+    use crate::ids::FrameId;
     use crate::state::{Phase, State};
 
     /// Found by a reader: a CPU sees that all frames of a pageblock are free, another CPU takes some, and the
@@ -57,7 +58,8 @@ mod tests {
         for order in [0, 3, 5, 6, 8].map(|order| Order::new(order).unwrap()) {
             let allocator = <BlockAllocator<'_>>::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
             let pfn = allocator.alloc(cpu, &movable(order)).unwrap();
-            let state = &allocator.states[pfn.0 as usize / super::super::FRAMES];
+            let block = FrameId(pfn.0 as usize).block();
+            let state = allocator.state(block);
             allocator.drain_all();
             let stop = |state: State| Some(state.in_phase(Phase::Changing));
             state.update::<crate::access::Shared>(stop).unwrap();
@@ -69,7 +71,7 @@ mod tests {
             }
             // The first CPU goes on: it finds that all frames are free.
             state.update::<crate::access::Shared>(|now| Some(now.in_phase(Phase::Open))).unwrap();
-            allocator.settle(pfn.0 as usize / super::super::FRAMES);
+            allocator.settle(block);
             assert_eq!(allocator.validate().unwrap().free, 2048);
         }
     }

@@ -3,10 +3,10 @@
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
 use super::attempt::Attempt;
-use super::{BlockAllocator, FRAMES, head_of};
+use super::{BlockAllocator, head_of};
 use crate::access::Access;
 use crate::bad_bits::BadBits;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId};
 use crate::row::ROW_FRAMES;
 use crate::rows::Use;
 use crate::state::{Phase, State};
@@ -24,18 +24,18 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        if self.is_hole(index) {
+        let (_, id) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        if self.is_hole(id) {
             return Err(FreeError::Foreign(pfn));
         }
         // Claim the entry before anything changes, because nothing may fail afterwards.
-        BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
-        self.until_done(pfn, || self.try_mark_bad(index, pfn))
+        BadBits::entry(&self.bad, id.block()).ok_or(FreeError::NoRoom(pfn))?;
+        self.until_done(pfn, || self.try_mark_bad(id, pfn))
     }
 
-    fn try_mark_bad(&self, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
+    fn try_mark_bad(&self, id: FrameId, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let (block, frame) = (id.block(), id.in_block());
+        let state = self.state(block).get();
         if self.is_bad(block, frame, state) {
             return Err(FreeError::Leaked(pfn));
         }
@@ -48,13 +48,13 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Parked => self.unpark(block),
             Phase::Block => self.mark_block(block, state),
             Phase::SecondHalf => {
-                let head = self.states[head_of(block)].get();
+                let head = self.state(head_of(block)).get();
                 // Race: another CPU frees a part of the pair, and first cuts the pair into two blocks. So
                 // check that both halves still are one block.
                 head.block_order() > Order::PAGEBLOCK && self.mark_block(head_of(block), head)
             }
             Phase::Changing => false,
-            Phase::Open => match self.rows[block].look(frame) {
+            Phase::Open => match self.rows(block).look(frame) {
                 Use::Free => self.mark_free(block, frame),
                 Use::Block(start, _) => self.mark_used(block, start),
                 Use::InsideWithheld => return Err(FreeError::Leaked(pfn)),
@@ -66,21 +66,21 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(if done { Attempt::Done } else { Attempt::Again })
     }
 
-    fn mark_bits(&self, block: BlockIndex, frames: core::ops::Range<usize>) {
+    fn mark_bits(&self, block: BlockId, frames: core::ops::Range<usize>) {
         let entry = BadBits::entry(&self.bad, block);
         debug_assert!(entry.is_some(), "there was an entry before");
         entry.into_iter().for_each(|entry| entry.mark(frames.clone()));
     }
 
     /// Whether a frame is out of service, alone or with the block around it.
-    pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
+    pub(super) fn is_bad(&self, block: BlockId, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Block => state.has_bad(),
             // Race: another CPU cuts the pair, and changes the state of the first half before the state of
             // the second half. So the first half may already say that its block has one pageblock. Then the
             // second half is a block of its own.
             Phase::SecondHalf => {
-                let head = self.states[head_of(block)].get();
+                let head = self.state(head_of(block)).get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
             }
             Phase::Open | Phase::Changing => {
@@ -91,16 +91,16 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Marks a block of one or two pageblocks as bad. The block stays out of service for good.
-    fn mark_block(&self, head: BlockIndex, state: State) -> bool {
+    fn mark_block(&self, head: BlockId, state: State) -> bool {
         let is_same = |now: State| now == state && now.phase() == Phase::Block;
-        self.states[head].update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
+        self.state(head).update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
     /// Opens a parked pageblock (free and out of service). It stays out of service.
-    fn unpark(&self, block: BlockIndex) -> bool {
-        if self.states[block].change::<A>(Phase::Parked, Phase::Changing) {
-            self.rows[block].open();
-            self.states[block]
+    fn unpark(&self, block: BlockId) -> bool {
+        if self.state(block).change::<A>(Phase::Parked, Phase::Changing) {
+            self.rows(block).open();
+            self.state(block)
                 .update::<A>(|state| Some(State::open(MigrateType::Movable).isolated(state.is_isolated())))
                 .ok();
             self.settle(block);
@@ -110,8 +110,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Withholds a free frame of an open pageblock. The pageblock then stays open, because it never becomes
     /// free as a whole.
-    fn mark_free(&self, block: BlockIndex, frame: usize) -> bool {
-        if !self.rows[block].withhold(frame / ROW_FRAMES, 1 << (frame % ROW_FRAMES)) {
+    fn mark_free(&self, block: BlockId, frame: usize) -> bool {
+        if !self.rows(block).withhold(frame / ROW_FRAMES, 1 << (frame % ROW_FRAMES)) {
             return false;
         }
         self.mark_bits(block, frame..frame + 1);
@@ -120,17 +120,17 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Withholds the block in use that begins at a frame.
-    fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
+    fn mark_used(&self, block: BlockId, start: usize) -> bool {
         // Race: since the caller looked, another CPU may have put another block there. So take the size from
         // the word that the exchange replaced.
-        let Some(frames) = self.rows[block].withhold_block(start) else { return false };
+        let Some(frames) = self.rows(block).withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
-        self.states[block].update::<A>(|state| Some(state.bad())).ok();
+        self.state(block).update::<A>(|state| Some(state.bad())).ok();
         true
     }
 
-    fn note_bad(&self, block: BlockIndex, taken: Order) {
-        self.states[block].update::<A>(|state| Some(state.bad())).ok();
+    fn note_bad(&self, block: BlockId, taken: Order) {
+        self.state(block).update::<A>(|state| Some(state.bad())).ok();
         self.note_taken(block, taken.frames());
         self.settle(block);
     }

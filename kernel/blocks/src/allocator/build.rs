@@ -10,7 +10,8 @@ use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
 use crate::access::{Access, Alone};
 use crate::atomic::{AtomicUsize, Relaxed};
 use crate::cpu_share::{CpuHome, MAX_BLOCKS};
-use crate::index::{BlockIndex, Index};
+use crate::ids::{BlockId, FrameId, each};
+use crate::index::Index;
 use crate::row::{ROWS, rows_of};
 use crate::state::{MAX_CPUS, State};
 use crate::zone::Zone;
@@ -48,7 +49,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         if counts.pageblocks > MAX_BLOCKS {
             return Err(ConfigError::BadZoneSpan(config.zones.len() - 1));
         }
-        let mut first = 0;
+        let mut first = BlockId(0);
         for (index, (zone, of)) in tables.zones.iter_mut().zip(config.zones).enumerate() {
             let blocks = pageblocks_of(of).ok_or(ConfigError::BadZoneSpan(index))?;
             let first_frame = covering(of).ok_or(ConfigError::BadZoneSpan(index))?.start;
@@ -57,11 +58,11 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
             zone.node = of.node;
             zone.span = of.span.clone();
             zone.managed.store(of.managed() as usize, Relaxed);
-            zone.blocks = first..first + blocks;
-            zone.offset = first_frame.wrapping_sub((first * FRAMES) as u64);
+            zone.blocks = first..first.after(blocks);
+            zone.offset = first_frame.wrapping_sub(FrameId::of(first, 0).0 as u64);
             zone.lowmem_reserve = config.lowmem_reserve(index);
             zone.set_marks(config.watermarks(index));
-            first += blocks;
+            first = zone.blocks.end;
         }
         config.fill_zonelists(&mut tables.zonelists)?;
         for (home, node) in tables.homes.iter_mut().zip(config.cpus) {
@@ -102,14 +103,14 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         // zeros, too: no CPU can take from zeros, and a row's memory is not touched before the pageblock is
         // used.
         let covered = |region: &Range<u64>| {
-            let first =
-                (region.start.max(zone.span.start).wrapping_sub(zone.offset) as usize).div_ceil(FRAMES);
-            first..(region.end.wrapping_sub(zone.offset) as usize / FRAMES).max(first)
+            let frame = |number: u64| number.wrapping_sub(zone.offset) as usize;
+            let first = BlockId(frame(region.start.max(zone.span.start)).div_ceil(FRAMES));
+            first..FrameId(frame(region.end)).block().max(first)
         };
         for blocks in regions.iter().map(covered) {
-            self.set(Members::Whole).fill(blocks.clone(), false);
-            self.set(Members::Pairs).fill(blocks.clone(), true);
-            zone.add_whole::<A>(blocks.len());
+            self.set(Members::Whole).fill(&blocks, false);
+            self.set(Members::Pairs).fill(&blocks, true);
+            zone.add_whole::<A>(each(&blocks).len());
         }
         self.note_units(zone);
         let mut block = zone.blocks.start;
@@ -118,15 +119,15 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
                 Some(blocks) => block = blocks.end,
                 None => {
                     self.populate_part(zone, block, regions);
-                    block += 1;
+                    block = block.after(1);
                 }
             }
         }
     }
 
     /// Frees the frames of a pageblock that lie in a region. No single region covers the pageblock.
-    fn populate_part(&self, zone: &Zone, block: BlockIndex, regions: &[Range<u64>]) {
-        let start = zone.pfn(block * FRAMES).0;
+    fn populate_part(&self, zone: &Zone, block: BlockId, regions: &[Range<u64>]) {
+        let start = zone.pfn(FrameId::of(block, 0)).0;
         let mut free = [0; ROWS];
         for region in regions {
             let part = region.start.max(start)..region.end.min(start + FRAMES as u64);
@@ -138,19 +139,19 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         if free.iter().any(|bits| *bits != 0) {
             self.open_with_holes(block, free);
         } else {
-            self.states[block].set(State::ABSENT);
+            self.state(block).set(State::ABSENT);
         }
     }
 
-    fn open_with_holes(&self, block: BlockIndex, free: [usize; ROWS]) {
-        self.rows[block].withhold_everything();
+    fn open_with_holes(&self, block: BlockId, free: [usize; ROWS]) {
+        self.rows(block).withhold_everything();
         for (row, bits) in free.into_iter().enumerate() {
-            self.rows[block].offer(row, bits).ok();
+            self.rows(block).offer(row, bits).ok();
         }
-        self.states[block].set(State::open(MigrateType::Movable).holed());
+        self.state(block).set(State::open(MigrateType::Movable).holed());
         self.settle(block);
         #[cfg(feature = "line-counts")]
-        self.rows[block].last_change.forget_moves();
+        self.rows(block).last_change.forget_moves();
     }
 
     /// Lets CPUs begin their searches for whole pageblocks far from each other.
@@ -158,8 +159,8 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         let blocks = &self.zones[id.index()].blocks;
         for cpu in 0..self.cpus() {
             // The search begins at the first pageblock of a pair, so that the largest blocks stay whole.
-            let near = (blocks.len() * cpu / self.cpus()) & !1;
-            self.share_at(id, CpuId(cpu as u32)).near.store((blocks.start + near) as u32, Relaxed);
+            let near = (each(blocks).len() * cpu / self.cpus()) & !1;
+            self.share_at(id, CpuId(cpu as u32)).set_near(blocks.start.after(near));
         }
     }
 }

@@ -5,6 +5,7 @@ use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark}
 use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
+use crate::ids::{FrameId, places};
 use crate::index::Several;
 use crate::row::{ROW_FRAMES, ROW_ORDER, ROWS};
 use crate::row_blocks::RowBlocks;
@@ -86,7 +87,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut allocated = 0;
         for block in self.claim_several(needy, limit) {
             if self.hand_out(block, Order::PAGEBLOCK, request.migratetype) {
-                each(zone.pfn(block * FRAMES));
+                each(zone.pfn(FrameId::of(block, 0)));
                 allocated += 1;
             }
         }
@@ -101,45 +102,44 @@ impl<A: Access> BlockAllocator<'_, A> {
             return blocks.filter(|pfn| self.free(cpu, *pfn, order).is_err()).count();
         };
         let mut refused = 0;
-        let otherwise =
-            |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
-        // A frame of another zone gets an index outside this zone's pageblocks, so `otherwise` gets it.
-        let indices = blocks.map(|pfn| pfn.0.wrapping_sub(zone.offset) as usize);
-        self.free_indices(cpu, zone, order, indices, otherwise);
+        let otherwise = |id: FrameId| refused += usize::from(self.free(cpu, zone.pfn(id), order).is_err());
+        // A frame of another zone gets a place outside this zone's pageblocks, so `otherwise` gets it.
+        let firsts = blocks.map(|pfn| FrameId(pfn.0.wrapping_sub(zone.offset) as usize));
+        self.free_blocks(cpu, zone, order, firsts, otherwise);
         refused
     }
 
-    /// Frees blocks by the indices of their first frames. Consecutive blocks of one row are freed together.
+    /// Frees the blocks that begin at these frames. Consecutive blocks of one row are freed together.
     /// `otherwise` gets the blocks that this function cannot free.
     #[inline(always)]
-    pub(super) fn free_indices(
+    pub(super) fn free_blocks(
         &self,
         cpu: CpuId,
         zone: &Zone,
         order: Order,
-        indices: impl Iterator<Item = usize> + Clone,
-        mut otherwise: impl FnMut(usize),
+        firsts: impl Iterator<Item = FrameId> + Clone,
+        mut otherwise: impl FnMut(FrameId),
     ) {
         if order == Order::PAGEBLOCK && self.is_known(cpu) {
-            return self.free_pageblocks(zone, indices, otherwise);
+            return self.free_pageblocks(zone, firsts, otherwise);
         }
         if order.index() > ROW_ORDER || !self.is_known(cpu) {
-            return indices.for_each(otherwise);
+            return firsts.for_each(otherwise);
         }
-        let (rows, states) = (&self.rows[zone.blocks.clone()], &self.states[zone.blocks.clone()]);
-        let first = zone.blocks.start * FRAMES;
+        let (rows, states) = (&self.rows[places(&zone.blocks)], &self.states[places(&zone.blocks)]);
+        let first = FrameId::of(zone.blocks.start, 0).0;
         if A::IS_SHARED {
             // The exchanges below wait for their cache lines one after the other. These loads fetch all
             // lines at once.
             let row_of = |place: usize| Some(rows.get(place / FRAMES)?.peek(place % FRAMES / ROW_FRAMES));
-            let looks = indices.clone().filter_map(|index| row_of(index.wrapping_sub(first)));
+            let looks = firsts.clone().filter_map(|id| row_of(id.0.wrapping_sub(first)));
             core::hint::black_box(looks.fold(0, |all, row| all | row));
         }
-        // The blocks to free together: the index of their row in the zone, and a bit for each block.
+        // The blocks to free together: the place of their row in the zone, and a bit for each block.
         let (mut row, mut heads) = (usize::MAX, 0);
-        // The last index is no frame. That index ends the last group, so that the loop frees the group.
-        for index in indices.chain(core::iter::once(usize::MAX)) {
-            let place = index.wrapping_sub(first);
+        // The last place has no frame. That place ends the last group, so that the loop frees the group.
+        for id in firsts.chain(core::iter::once(FrameId(usize::MAX))) {
+            let place = id.0.wrapping_sub(first);
             let (of, head) = (place / ROW_FRAMES, 1 << (place % ROW_FRAMES));
             if of == row && heads & head == 0 {
                 heads |= head;
@@ -149,30 +149,31 @@ impl<A: Access> BlockAllocator<'_, A> {
             if let (Some(rows), Some(state)) = (rows.get(block), states.get(block))
                 && let Ok(left) = rows.put_blocks(at, order, heads)
             {
-                self.note_line(zone.blocks.start + block, cpu);
-                self.note_free_of(cpu, zone.blocks.start + block, state.get(), left);
+                let block = zone.blocks.start.after(block);
+                self.note_line(block, cpu);
+                self.note_free_of(cpu, block, state.get(), left);
             } else {
                 let refused = (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1);
-                refused.for_each(|at| otherwise((row * ROW_FRAMES + at).wrapping_add(first)));
+                refused.for_each(|at| otherwise(FrameId((row * ROW_FRAMES + at).wrapping_add(first))));
             }
             (row, heads) = (of, head);
         }
     }
 
-    /// Frees pageblocks by the indices of their first frames. Consecutive pageblocks whose bits share a word
+    /// Frees the pageblocks that begin at these frames. Consecutive pageblocks whose bits share a word
     /// of a set return to the zone together. `otherwise` gets the blocks that this function cannot free.
     fn free_pageblocks(
         &self,
         zone: &Zone,
-        indices: impl Iterator<Item = usize>,
-        mut otherwise: impl FnMut(usize),
+        firsts: impl Iterator<Item = FrameId>,
+        mut otherwise: impl FnMut(FrameId),
     ) {
         let mut freed = Several::NONE;
-        for index in indices {
-            let block = index / FRAMES;
-            let is_freed = index % FRAMES == 0 && zone.blocks.contains(&block) && self.end_block(block);
+        for id in firsts {
+            let block = id.block();
+            let is_freed = id.in_block() == 0 && zone.blocks.contains(&block) && self.end_block(block);
             if !is_freed {
-                otherwise(index);
+                otherwise(id);
             } else if !freed.add(block) {
                 self.publish_several(zone, freed);
                 freed = Several::of(block);

@@ -7,7 +7,7 @@ use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_share::TYPES;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId, each};
 use crate::rows::Use;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -34,9 +34,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn check_zone(&self, id: ZoneId, zone: &Zone) -> Result<FrameCensus, Violation> {
         let mut census = FrameCensus::default();
         let (mut whole, mut counted) = (0, 0);
-        for block in zone.blocks.clone() {
-            let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(block * FRAMES)), rule };
-            let state = self.states[block].get();
+        for block in each(&zone.blocks) {
+            let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(FrameId::of(block, 0))), rule };
+            let state = self.state(block).get();
             let stocks = self.shares_in(id).filter(|share| share.stock.has(block)).count();
             let places = stocks + usize::from(self.is_published(block));
             if places != usize::from(state.phase() == Phase::Whole) {
@@ -44,10 +44,10 @@ impl<A: Access> BlockAllocator<'_, A> {
                     "a whole pageblock, and no other, is in the set of whole ones or in a stock",
                 ));
             }
-            if state.phase() != Phase::Open && self.rows[block].free() != 0 {
+            if state.phase() != Phase::Open && self.rows(block).free() != 0 {
                 return Err(broken("only frames of open pageblocks can be taken one by one"));
             }
-            let of_block = self.states[block].counted_frames.load(Relaxed);
+            let of_block = self.state(block).counted_frames.load(Relaxed);
             if of_block != 0 && !state.is_idle() {
                 return Err(broken(
                     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
@@ -74,7 +74,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(census)
     }
 
-    fn check_block(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<FrameCensus, &'static str> {
+    fn check_block(&self, zone: &Zone, block: BlockId, state: State) -> Result<FrameCensus, &'static str> {
         let mut census = FrameCensus::default();
         let frames = FRAMES as u64;
         match state.phase() {
@@ -99,21 +99,21 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(census)
     }
 
-    fn check_pair(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<(), &'static str> {
-        let parts = block..block + super::blocks_in(state.block_order());
+    fn check_pair(&self, zone: &Zone, block: BlockId, state: State) -> Result<(), &'static str> {
+        let parts = block..block.after(super::blocks_in(state.block_order()));
         let is_second =
-            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::SecondHalf);
-        if parts.end > zone.blocks.end || !parts.skip(1).all(is_second) {
+            |part: BlockId| self.states.get(part.0).is_some_and(|s| s.get().phase() == Phase::SecondHalf);
+        if parts.end > zone.blocks.end || !each(&parts).skip(1).all(is_second) {
             return Err("a block of two pageblocks has both of them");
         }
-        if !zone.pfn(block * FRAMES).is_aligned(state.block_order()) {
+        if !zone.pfn(FrameId::of(block, 0)).is_aligned(state.block_order()) {
             return Err("a block is aligned to its size");
         }
         Ok(())
     }
 
-    fn check_second_half(&self, zone: &Zone, block: BlockIndex) -> Result<(), &'static str> {
-        let head = self.states[head_of(block)].get();
+    fn check_second_half(&self, zone: &Zone, block: BlockId) -> Result<(), &'static str> {
+        let head = self.state(head_of(block)).get();
         let has_head = head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK;
         if block > zone.blocks.start && has_head {
             Ok(())
@@ -125,7 +125,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn check_open(
         &self,
         id: ZoneId,
-        block: BlockIndex,
+        block: BlockId,
         state: State,
         census: &mut FrameCensus,
     ) -> Result<(), &'static str> {
@@ -135,7 +135,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut frame = 0;
         let (mut free, mut in_use, mut withheld) = (0, 0, 0);
         while frame < FRAMES {
-            match self.rows[block].look(frame) {
+            match self.rows(block).look(frame) {
                 Use::Free => free += 1,
                 Use::Withheld | Use::InsideWithheld => {
                     withheld += u64::from(self.is_bad(block, frame, state));
@@ -179,11 +179,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Checks that a search by order finds this pageblock if it has such a block.
-    fn check_sets(&self, block: BlockIndex, state: State) -> Result<(), &'static str> {
+    fn check_sets(&self, block: BlockId, state: State) -> Result<(), &'static str> {
         if state.owner().is_some() || state.is_isolated() {
             return Ok(());
         }
-        let orders = self.rows[block].largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
+        let orders = self.rows(block).largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
         let is_kept = || self.shares.iter().any(|share| share.unsettled.get() == Some(block));
         if !state.is_settled() && !self.set(Members::Unsettled).has(block) && !is_kept() {
             return Err("a pageblock that is not settled is in the set of unsettled ones, or a CPU keeps it");

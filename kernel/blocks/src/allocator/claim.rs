@@ -6,15 +6,15 @@ use super::needy::{Highatomic, Needy};
 use super::sets::Members;
 use super::{BlockAllocator, blocks_in};
 use crate::access::Access;
-use crate::atomic::Relaxed;
 use crate::cpu_share::count;
-use crate::index::{BlockIndex, Several};
+use crate::ids::{BlockId, each};
+use crate::index::Several;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates a block of one or two pageblocks.
-    pub(super) fn alloc_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    pub(super) fn alloc_whole(&self, needy: Needy<'_>) -> Option<BlockId> {
         let order = needy.wanted.order;
         loop {
             let block =
@@ -27,21 +27,21 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Turns claimed pageblocks into one block in use. Returns `false` if another CPU isolated one of the
     /// pageblocks meanwhile.
-    pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
-        let parts = block..block + blocks_in(order);
-        let hand_out = |part: BlockIndex| {
+    pub(super) fn hand_out(&self, block: BlockId, order: Order, migratetype: MigrateType) -> bool {
+        let parts = block..block.after(blocks_in(order));
+        let hand_out = |part: BlockId| {
             self.turn_into(part, |state| match part == block {
                 true => state.closed_as(Phase::Block).of_block(order).of_type(migratetype),
                 false => state.closed_as(Phase::SecondHalf),
             })
         };
-        let Some(isolated) = parts.clone().rev().find(|part| !hand_out(*part)) else { return true };
-        parts.filter(|part| *part != isolated).for_each(|part| self.give_whole(part));
+        let Some(isolated) = each(&parts).rev().find(|part| !hand_out(*part)) else { return true };
+        each(&parts).filter(|part| *part != isolated).for_each(|part| self.give_whole(part));
         false
     }
 
     /// Claims a whole pageblock by removing it from the set. No other CPU can use the pageblock from then on.
-    pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockId> {
         self.claim_several(needy, 1).first()
     }
 
@@ -65,14 +65,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Claims two adjacent whole pageblocks.
-    fn claim_pair(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    fn claim_pair(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         if !zone.may_claim(2, needy.highatomic) {
             return None;
         }
         let (whole, pairs) = (self.set(Members::Whole), self.set(Members::Pairs));
         loop {
-            let first = pairs.find(&zone.blocks, self.whole_start(needy) & !1)?;
+            let first = pairs.find(&zone.blocks, BlockId(self.whole_start(needy).0 & !1))?;
             let claimed = whole.remove_pair(first);
             pairs.remove(first);
             if claimed {
@@ -89,40 +89,36 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Lowers the count of whole pageblocks by the claimed ones. The CPU's next search begins at the first
     /// one, and its unit may become tainted.
-    fn note_claimed(&self, needy: Needy<'_>, first: BlockIndex, blocks: usize) {
+    fn note_claimed(&self, needy: Needy<'_>, first: BlockId, blocks: usize) {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.share.counters.claimed);
-        needy.share.near.store(first as u32, Relaxed);
+        needy.share.set_near(first);
         self.note_use(needy.wanted.migratetype, first);
     }
 
     /// The pageblock at which a search for free blocks begins.
-    pub(super) fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
-        if self.steers() {
-            needy.share.near.load(Relaxed) as usize
-        } else {
-            self.zones[needy.zone.index()].blocks.start
-        }
+    pub(super) fn search_start(&self, needy: Needy<'_>) -> BlockId {
+        if self.steers() { needy.share.near() } else { self.zones[needy.zone.index()].blocks.start }
     }
 
     /// The pageblock at which a search for whole pageblocks begins.
-    fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
+    fn whole_start(&self, needy: Needy<'_>) -> BlockId {
         let start = self.zones[needy.zone.index()].blocks.start;
         if self.steers() { self.find_whole(needy).unwrap_or(start) } else { start }
     }
 
     /// Opens a claimed whole pageblock, with all of its frames free. Returns `false` in the cases of
     /// [`turn_into`](Self::turn_into).
-    pub(super) fn open(&self, block: BlockIndex, open: State) -> bool {
+    pub(super) fn open(&self, block: BlockId, open: State) -> bool {
         // No row has a free frame yet, so no other CPU takes from the open pageblock.
         let opened = self.turn_into(block, |_| open);
         if opened {
-            self.rows[block].open();
+            self.rows(block).open();
             if open.owner().is_none() {
                 // The caller may fail to take a frame. Then a search must find the pageblock.
                 self.set(Members::Unsettled).add(block);
             }
-            let now = self.states[block].get();
+            let now = self.state(block).get();
             if now.is_isolated() {
                 self.unreserve(block, None, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
@@ -137,28 +133,28 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Opens a pageblock for requests of a type, if it is whole. Returns `false` if another CPU isolated it
     /// meanwhile.
-    pub(super) fn open_if_whole(&self, block: BlockIndex, migratetype: MigrateType) -> bool {
+    pub(super) fn open_if_whole(&self, block: BlockId, migratetype: MigrateType) -> bool {
         self.give_stock_with(block);
         !self.claim_whole_at(self.zone_at(block), block, 1) || self.open(block, State::open(migratetype))
     }
 
     /// Frees a block of one or two pageblocks. Returns `false` if no such block is in use.
-    pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
+    pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockId, order: Order) -> bool {
         if order == Order::PAGEBLOCK && self.free_to_stock(cpu, zone, block) {
             return true;
         }
-        let parts = block..block + blocks_in(order);
+        let parts = block..block.after(blocks_in(order));
         let is_second =
-            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::SecondHalf);
-        if !parts.clone().skip(1).all(is_second) {
+            |part: BlockId| self.states.get(part.0).is_some_and(|s| s.get().phase() == Phase::SecondHalf);
+        if !each(&parts).skip(1).all(is_second) {
             self.note_damage(zone);
             return false;
         }
         let to_whole = |state: State| state.is_block_of(order).then(|| state.closed_as(Phase::Changing));
-        let freed = self.states[block].update::<A>(to_whole).is_ok();
+        let freed = self.state(block).update::<A>(to_whole).is_ok();
         if freed {
-            self.share_at(zone, cpu).near.store(block as u32, Relaxed);
-            parts.rev().for_each(|part| self.give_whole(part));
+            self.share_at(zone, cpu).set_near(block);
+            each(&parts).rev().for_each(|part| self.give_whole(part));
         }
         freed
     }

@@ -20,7 +20,7 @@ use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::count;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId, each};
 use crate::rows::Refused;
 use crate::state::Phase;
 use crate::zone::Zone;
@@ -102,14 +102,14 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Err(AllocError::BadCount(0));
         };
         let first = Pfn(pfns.start);
-        let (zone, index) = self.locate(first).ok_or(AllocError::Foreign(first))?;
-        if self.is_hole(index) {
+        let (zone, id) = self.locate(first).ok_or(AllocError::Foreign(first))?;
+        if self.is_hole(id) {
             return Err(AllocError::Foreign(first));
         }
         if !zone.span.contains(&last) {
             return Err(AllocError::NotFree(first));
         }
-        let frames = index..index + (pfns.end - pfns.start) as usize;
+        let frames = id..id.after((pfns.end - pfns.start) as usize);
         if !self.take_frames(cpu, zone, frames, request.migratetype) {
             return Err(AllocError::NotFree(first));
         }
@@ -132,12 +132,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        self.until_done(pfn, || self.try_split_at(index / FRAMES, index % FRAMES, pfn))
+        let (_, id) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        self.until_done(pfn, || self.try_split_at(id.block(), id.in_block(), pfn))
     }
 
-    fn try_split_at(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
-        let state = self.states[block].get();
+    fn try_split_at(&self, block: BlockId, frame: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let state = self.state(block).get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
@@ -147,7 +147,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block if frame == 0 => return Ok(Attempt::Done),
             Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
             Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
-            Phase::Open => match self.rows[block].cut_before(frame) {
+            Phase::Open => match self.rows(block).cut_before(frame) {
                 Ok(()) => return Ok(Attempt::Done),
                 Err(Refused::Changing) => {}
                 Err(Refused::NoBlock) => return Err(FreeError::DoubleFree(pfn)),
@@ -174,18 +174,18 @@ impl<A: Access> BlockAllocator<'_, A> {
             return None;
         }
         let frames = usize::try_from(frames).ok()?;
-        let take = |place: Range<usize>| {
-            let first = zone.pfn(place.start);
-            self.take_frames(cpu, zone, place, request.migratetype).then_some(first)
+        let take = |frames: Range<FrameId>| {
+            let first = zone.pfn(frames.start);
+            self.take_frames(cpu, zone, frames, request.migratetype).then_some(first)
         };
         let whole = || self.whole_places(zone, frames, align).find_map(take);
         let any = || {
             // Takes the first run that is large enough, unless another CPU changes it meanwhile.
-            let mut run = 0..0;
+            let mut run = FrameId(0)..FrameId(0);
             self.free_extents(zone).find_map(|extent| {
                 run = if run.end == extent.start { run.start..extent.end } else { extent };
                 let first = zone.first_aligned(run.start, align)?;
-                take(first..first.checked_add(frames).filter(|end| *end <= run.end)?)
+                take(first..first.checked_after(frames).filter(|end| *end <= run.end)?)
             })
         };
         match frames {
@@ -201,7 +201,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// pageblock's. A range of whole units begins at a member of the set of whole units. For other ranges,
     /// this function reads the set of whole pageblocks once. After a pageblock that is missing there, the
     /// next range begins.
-    fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<usize>> {
+    fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<FrameId>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
         let mut at = zone.blocks.start;
@@ -211,14 +211,14 @@ impl<A: Access> BlockAllocator<'_, A> {
                     true => self.find_whole_unit(zone, at)?.start,
                     false => whole.find_from(&zone.blocks, at)?,
                 };
-                let first = zone.first_aligned(member * FRAMES, align)?;
-                let end = first.checked_add(frames)?;
-                let blocks = first / FRAMES..end.div_ceil(FRAMES);
+                let first = zone.first_aligned(FrameId::of(member, 0), align)?;
+                let end = first.checked_after(frames)?;
+                let blocks = first.block()..BlockId(end.0.div_ceil(FRAMES));
                 if blocks.end > zone.blocks.end {
                     return None;
                 }
                 let missing = whole.first_missing(&blocks);
-                at = missing.unwrap_or(first / FRAMES) + 1;
+                at = missing.unwrap_or(first.block()).after(1);
                 if missing.is_none() {
                     return Some(first..end);
                 }
@@ -228,24 +228,24 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The runs of free frames of a zone, in ascending order. A run across a border between pageblocks is
     /// returned in parts.
-    fn free_extents(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
-        zone.blocks.clone().flat_map(|block| {
+    fn free_extents(&self, zone: &Zone) -> impl Iterator<Item = Range<FrameId>> {
+        each(&zone.blocks).flat_map(|block| {
             let is_whole = self.is_published(block);
-            let gives = !is_whole && self.states[block].get().gives();
-            let of_rows = gives.then(|| self.rows[block].free_runs()).into_iter().flatten();
+            let gives = !is_whole && self.state(block).get().gives();
+            let of_rows = gives.then(|| self.rows(block).free_runs()).into_iter().flatten();
             let whole = is_whole.then_some(0..FRAMES);
-            let first = block * FRAMES;
-            whole.into_iter().chain(of_rows).map(move |run| first + run.start..first + run.end)
+            let frame = move |at: usize| FrameId::of(block, at);
+            whole.into_iter().chain(of_rows).map(move |run| frame(run.start)..frame(run.end))
         })
     }
 
     /// Takes these frames, if all are free: whole pageblocks as blocks, other parts as the largest aligned
     /// blocks that fit.
-    fn take_frames(&self, cpu: CpuId, zone: &Zone, frames: Range<usize>, of: MigrateType) -> bool {
+    fn take_frames(&self, cpu: CpuId, zone: &Zone, frames: Range<FrameId>, of: MigrateType) -> bool {
         let mut at = frames.start;
         while at < frames.end {
-            let (block, first) = (at / FRAMES, at % FRAMES);
-            let part = first..FRAMES.min(first + (frames.end - at));
+            let (block, first) = (at.block(), at.in_block());
+            let part = first..FRAMES.min(first + (frames.end.0 - at.0));
             if !self.take_part(block, part.clone(), of) {
                 if at > frames.start {
                     // No caller has got these frames.
@@ -255,13 +255,13 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return false;
             }
             self.note_use(of, block);
-            at += part.len();
+            at = at.after(part.len());
         }
         true
     }
 
     /// Takes these frames of a pageblock, if all are free.
-    fn take_part(&self, block: BlockIndex, frames: Range<usize>, of: MigrateType) -> bool {
+    fn take_part(&self, block: BlockId, frames: Range<usize>, of: MigrateType) -> bool {
         if frames.len() == FRAMES {
             self.reap_block(block);
             return self.claim_whole_at(self.zone_at(block), block, 1)
@@ -270,17 +270,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.open_if_whole(block, of) {
             return false;
         }
-        if !self.states[block].get().gives() {
+        if !self.state(block).get().gives() {
             return false;
         }
-        if !self.rows[block].take_range(frames.clone()) {
+        if !self.rows(block).take_range(frames.clone()) {
             // Race: this CPU took some rows for a moment. If another CPU settled the pageblock in that
             // moment, it did not count these rows as free. So the pageblock becomes unsettled.
             self.note_rows(block);
             return false;
         }
         self.note_taken(block, frames.len() as u32);
-        let gives = self.states[block].get().gives();
+        let gives = self.state(block).get().gives();
         if gives {
             self.settle(block);
         } else {
@@ -292,9 +292,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// The first frame from `frame` on whose number is a multiple of `align`, a power of two.
-    fn first_aligned(&self, frame: usize, align: u64) -> Option<usize> {
-        let more = self.pfn(frame).0.wrapping_neg() & (align - 1);
-        frame.checked_add(usize::try_from(more).ok()?)
+    /// The first frame from `id` on whose number is a multiple of `align`, a power of two.
+    fn first_aligned(&self, id: FrameId, align: u64) -> Option<FrameId> {
+        let more = self.pfn(id).0.wrapping_neg() & (align - 1);
+        id.checked_after(usize::try_from(more).ok()?)
     }
 }

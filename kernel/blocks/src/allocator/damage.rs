@@ -14,6 +14,7 @@ use zerocopy::FromZeros as _;
 use super::{BlockAllocator, CpuArrays, Tables};
 use crate::access::{Access, Alone, Shared};
 use crate::atomic::Relaxed;
+use crate::ids::{BlockId, FrameId};
 use crate::row::{ROWS, Row};
 use crate::rows::Rows;
 use crate::state::State;
@@ -52,6 +53,7 @@ impl Random {
 /// Changes one word of some table.
 fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
     let block = random.below(allocator.states.len() as u64) as usize;
+    let block = BlockId(block);
     let cpu = CpuId(random.below(u64::from(CPUS)) as u32);
     let shares = allocator.share_at(pageset_core::ZoneId(0), cpu);
     let some = |random: &mut Random| match random.below(2) {
@@ -59,19 +61,20 @@ fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
         _ => random.below(1 << 31) as u32 * 2,
     };
     match random.below(9) {
-        0 | 1 => allocator.rows[block].damage(random.below(ROWS as u64) as usize, random.row()),
-        2 => allocator.states[block].set(State::damaged(random.below(1 << 16) as u32)),
-        3 => allocator.states[block].set(State::damaged(random.below(1 << 31) as u32 * 2 + 1)),
+        0 | 1 => allocator.rows(block).damage(random.below(ROWS as u64) as usize, random.row()),
+        2 => allocator.state(block).set(State::damaged(random.below(1 << 16) as u32)),
+        3 => allocator.state(block).set(State::damaged(random.below(1 << 31) as u32 * 2 + 1)),
         4 => allocator.index.damage(random.below(1 << 30) as usize, random.row()),
-        5 => allocator.states[block].counted_frames.store(some(random), Relaxed),
+        5 => allocator.state(block).counted_frames.store(some(random), Relaxed),
         6 => {
             let all = shares.reservations().len() as u64;
             let reservation = &shares.reservations()[random.below(all) as usize];
             reservation.damage(some(random));
         }
-        7 if random.below(2) == 0 => shares.near.store(some(random), Relaxed),
+        7 if random.below(2) == 0 => shares.set_near(BlockId(some(random) as usize)),
         7 => shares.stock.damage(random.row()),
-        _ => shares.note_freed(some(random) as usize, Order::new(random.below(6) as u8).expect("an order")),
+        _ => shares
+            .note_freed(FrameId(some(random) as usize), Order::new(random.below(6) as u8).expect("an order")),
     }
 }
 

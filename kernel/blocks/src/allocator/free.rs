@@ -2,9 +2,9 @@
 
 use pageset_core::{CpuId, FreeError, Order, Pfn};
 
-use super::{BlockAllocator, FRAMES};
+use super::BlockAllocator;
 use crate::access::Access;
-use crate::index::BlockIndex;
+use crate::ids::BlockId;
 use crate::row::{ROW_FRAMES, ROW_ORDER};
 use crate::rows::Use;
 use crate::state::Phase;
@@ -17,15 +17,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if order.index() <= ROW_ORDER
-            && let Some((zone, index)) = self.locate(pfn)
+            && let Some((zone, id)) = self.locate(pfn)
             && self.is_known(cpu)
         {
-            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let (block, frame) = (id.block(), id.in_block());
             let row = frame / ROW_FRAMES;
-            if let Ok(left) = self.rows[block].put_in_row(row, frame % ROW_FRAMES, order) {
+            if let Ok(left) = self.rows(block).put_in_row(row, frame % ROW_FRAMES, order) {
                 self.note_line(block, cpu);
                 if self.note_free(cpu, block, left).may_be_used_by(cpu) {
-                    self.share_at(zone.id, cpu).note_freed(index, order);
+                    self.share_at(zone.id, cpu).note_freed(id, order);
                 }
                 return Ok(());
             }
@@ -36,10 +36,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block that is larger than a row. Reports an error if the block is not in use.
     #[inline(never)]
     fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        if let Some((zone, index)) = self.locate(pfn)
+        if let Some((zone, id)) = self.locate(pfn)
             && self.is_known(cpu)
         {
-            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let (block, frame) = (id.block(), id.in_block());
             let is_freed = match order {
                 Order::PAGEBLOCK => frame == 0 && self.free_to_stock(cpu, zone.id, block),
                 _ => order < Order::PAGEBLOCK && self.put(cpu, block, frame, order),
@@ -53,8 +53,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns a block to its pageblock. Returns `false` if no such block is in use.
     #[inline]
-    fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
-        let Ok(left) = self.rows[block].put(frame, order) else { return false };
+    fn put(&self, cpu: CpuId, block: BlockId, frame: usize, order: Order) -> bool {
+        let Ok(left) = self.rows(block).put(frame, order) else { return false };
         self.note_line(block, cpu);
         self.note_free(cpu, block, left);
         true
@@ -67,9 +67,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        let Some((zone, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
+        let Some((zone, id)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
+        let (block, frame) = (id.block(), id.in_block());
+        let state = self.state(block).get();
         let wrong = |allocated| Err(FreeError::WrongOrder { pfn, given: order, allocated });
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn)),
@@ -80,7 +80,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block if state.block_order() != order => wrong(state.block_order()),
             Phase::Block if self.free_whole(cpu, zone.id, block, order) => Ok(()),
             Phase::Block => Err(FreeError::DoubleFree(pfn)),
-            Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
+            Phase::Open | Phase::Changing => match self.rows(block).look(frame) {
                 Use::Free => Err(FreeError::DoubleFree(pfn)),
                 Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
                 // Race: another CPU is freeing, cutting or taking the block. This free loses, and its caller
@@ -100,8 +100,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Tells why a withheld frame cannot be freed.
-    pub(super) fn why_withheld(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> FreeError {
-        let state = self.states[block].get();
+    pub(super) fn why_withheld(&self, block: BlockId, frame: usize, pfn: Pfn) -> FreeError {
+        let state = self.state(block).get();
         // A withheld frame is a hole, or is out of service, or another CPU is just taking it out of service.
         if state.is_holed() && !self.is_bad(block, frame, state) {
             FreeError::Foreign(pfn)

@@ -6,7 +6,7 @@ use pageset_core::{CpuId, NodeChoice, NodeId, Order, Pfn, Request, ZoneId, ZoneK
 
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId};
 use crate::zone::Zone;
 
 /// The arrays' copy of facts about the zone, so that most requests need not read the allocator's tables.
@@ -23,17 +23,19 @@ pub(super) struct Home {
 impl Home {
     /// The zone that a CPU's requests use first, and its pageblocks. If there is no such zone, `kinds` is 0
     /// and no request uses the other fields.
-    pub(super) fn of(allocator: &BlockAllocator<'_, impl Access>, cpu: CpuId) -> (Self, Range<BlockIndex>) {
+    pub(super) fn of(allocator: &BlockAllocator<'_, impl Access>, cpu: CpuId) -> (Self, Range<BlockId>) {
         let none = Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0) };
         let zone = allocator.home_zone(cpu, &Request::new(Order::ZERO));
-        let Some((zone, home)) = zone.zip(allocator.homes.get(cpu.index())) else { return (none, 0..0) };
+        let Some((zone, home)) = zone.zip(allocator.homes.get(cpu.index())) else {
+            return (none, BlockId(0)..BlockId(0));
+        };
         let is_first = |kind: &ZoneKind| home.zones[kind.index()] == zone;
         let kinds =
             ZoneKind::ALL.into_iter().filter(is_first).fold(0, |kinds, kind| kinds | 1 << kind.index());
         let Zone { blocks, .. } = &allocator.zones[zone.index()];
-        let first = allocator.zones[zone.index()].pfn(blocks.start * FRAMES);
+        let first = allocator.zones[zone.index()].pfn(FrameId::of(blocks.start, 0));
         // An array stores a place in 32 bits: 16 TiB of 4 KiB pages. Blocks beyond 16 TiB bypass the arrays.
-        let end = blocks.end.min(blocks.start + (u32::MAX as usize / FRAMES));
+        let end = blocks.end.min(blocks.start.after(u32::MAX as usize / FRAMES));
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
 
@@ -58,7 +60,7 @@ impl Home {
     /// pageblock of this zone may also contain frames of another zone. In the rows of this zone, such a frame
     /// is withheld, so no call can free it by mistake.
     #[inline]
-    pub(super) fn frame(&self, pfn: Pfn) -> (BlockIndex, usize) {
+    pub(super) fn frame(&self, pfn: Pfn) -> (usize, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);
         let block = usize::try_from(place / FRAMES as u64).unwrap_or(usize::MAX);
         (block, place as usize % FRAMES)

@@ -8,6 +8,7 @@ use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_share::BlockCounters;
+use crate::ids::{BlockId, each};
 use crate::state::Phase;
 use crate::zone::Zone;
 
@@ -42,14 +43,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
             // Counts without settling, so that a query changes nothing and a program may ask often.
-            let is_idle = |block: &usize| self.states[*block].get().is_idle();
-            let idle = zone.blocks.clone().filter(is_idle).map(|block| self.rows[block].free() as u64);
-            let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
+            let is_idle = |block: &BlockId| self.state(*block).get().is_idle();
+            let idle = each(&zone.blocks).filter(is_idle).map(|block| self.rows(block).free() as u64);
+            let is_isolated = |block: &BlockId| self.state(*block).get().is_isolated();
             let reserved = || self.reserved_in(zone.id);
             let stocked = self.stocked(zone.id);
-            let of_reserved: u64 = reserved().map(|block| self.rows[block].free() as u64).sum();
+            let of_reserved: u64 = reserved().map(|block| self.rows(block).free() as u64).sum();
             let at_hand = of_reserved + (stocked * FRAMES) as u64;
-            let whole_at_hand = reserved().filter(|block| self.rows[*block].is_free()).count();
+            let whole_at_hand = reserved().filter(|block| self.rows(*block).is_free()).count();
             ZoneUse {
                 kind: zone.kind,
                 node: zone.node,
@@ -57,7 +58,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 free: zone.whole_frames().saturating_add(idle.sum::<u64>()).saturating_add(at_hand),
                 at_hand,
                 whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + stocked) as u64,
-                isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
+                isolated_pageblocks: each(&zone.blocks).filter(is_isolated).count() as u64,
                 reserved_highatomic: (zone.highatomic_reserve.load(Relaxed) as u64)
                     .saturating_mul(FRAMES as u64),
                 watermarks: Watermarks {
@@ -75,7 +76,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub fn free_frames(&self) -> u64 {
         let free_of = |zone: &Zone| {
             self.settle_all(zone);
-            let of_reserved: usize = self.reserved_in(zone.id).map(|block| self.rows[block].free()).sum();
+            let of_reserved: usize = self.reserved_in(zone.id).map(|block| self.rows(block).free()).sum();
             zone.free_at_least() + (of_reserved + self.stocked(zone.id) * FRAMES) as u64
         };
         self.zones.iter().map(free_of).sum()
@@ -99,19 +100,18 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The CPU that reserves the pageblock of a frame.
     #[must_use]
     pub fn owner_of(&self, pfn: Pfn) -> Option<CpuId> {
-        let (_, index) = self.locate(pfn)?;
-        self.states[index / FRAMES].get().owner()
+        let (_, id) = self.locate(pfn)?;
+        self.state(id.block()).get().owner()
     }
 
     /// The type of a frame's pageblock. Returns `None` if the pageblock is completely free, is changing, or
     /// has no memory.
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
-        let (_, index) = self.locate(pfn)?;
-        let block = index / FRAMES;
-        let state = self.states[block].get();
+        let block = self.locate(pfn)?.1.block();
+        let state = self.state(block).get();
         match state.phase() {
-            Phase::SecondHalf => Some(self.states[head_of(block)].get().migratetype()),
+            Phase::SecondHalf => Some(self.state(head_of(block)).get().migratetype()),
             Phase::Block | Phase::Open => Some(state.migratetype()),
             Phase::Absent | Phase::Whole | Phase::Parked | Phase::Changing => None,
         }

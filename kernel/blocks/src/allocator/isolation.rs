@@ -4,7 +4,7 @@
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 
-use super::{BlockAllocator, FRAMES};
+use super::BlockAllocator;
 use crate::access::Access;
 use crate::state::{Phase, State};
 
@@ -17,14 +17,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// [`ConfigError::AlreadyIsolated`] if the pageblock is out of service.
     pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
-        let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        let block = index / FRAMES;
+        let block = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?.1.block();
         let isolate = |state: State| {
             let left = if state.phase() == Phase::Open { state.unreserved() } else { state };
             (!state.is_isolated()).then(|| left.isolated(true))
         };
-        let before =
-            self.states[block].update::<A>(isolate).map_err(|_| ConfigError::AlreadyIsolated(pfn))?;
+        let before = self.state(block).update::<A>(isolate).map_err(|_| ConfigError::AlreadyIsolated(pfn))?;
         if before.phase() == Phase::Open {
             if before.owner().is_some() {
                 self.note_unreserved(block, before);
@@ -51,16 +49,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         migratetype: MigrateType,
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
-        let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+        let (_, id) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
         if !migratetype.is_mergeable() {
             return Err(ConfigError::BadType(migratetype));
         }
-        let block = index / FRAMES;
+        let block = id.block();
         let to_service = |state: State| {
             let to = if state.phase() == Phase::Parked { Phase::Changing } else { state.phase() };
             state.is_isolated().then(|| state.isolated(false).of_type(migratetype).in_phase(to))
         };
-        let before = self.states[block].update::<A>(to_service).map_err(|_| ConfigError::NotIsolated(pfn))?;
+        let before = self.state(block).update::<A>(to_service).map_err(|_| ConfigError::NotIsolated(pfn))?;
         if before.phase() == Phase::Parked {
             self.give_whole(block);
         } else {

@@ -5,7 +5,7 @@ use pageset_core::CpuId;
 
 use super::BlockAllocator;
 use crate::access::Access;
-use crate::index::BlockIndex;
+use crate::ids::BlockId;
 
 /// A cache-line transfer counts as contended if the other CPU changed the line less than this many ns ago.
 /// Chosen: about the time of one operation on a slow CPU.
@@ -25,11 +25,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Notes that a CPU changes which frames of a pageblock are free.
     #[inline]
     #[cfg_attr(not(feature = "line-counts"), expect(clippy::unused_self, reason = "nothing is counted"))]
-    pub(super) fn note_line(&self, block: BlockIndex, cpu: CpuId) {
+    pub(super) fn note_line(&self, block: BlockId, cpu: CpuId) {
         #[cfg(feature = "line-counts")]
         {
             let now_ns = (self.now_ns)() as usize;
-            if let Some(passed_ns) = self.rows[block].last_change.note(cpu, now_ns)
+            if let Some(passed_ns) = self.rows(block).last_change.note(cpu, now_ns)
                 && self.is_known(cpu)
             {
                 let counters = &self.share_at(self.zone_of_block(block), cpu).counters;

@@ -6,7 +6,7 @@ use super::attempt::ATTEMPTS;
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::relax;
-use crate::index::BlockIndex;
+use crate::ids::BlockId;
 use crate::rows::Use;
 use crate::state::Phase;
 
@@ -17,9 +17,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// changes these. O(1).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
-        let (_, index) = self.locate(pfn)?;
+        let (_, id) = self.locate(pfn)?;
         for _ in 0..ATTEMPTS {
-            match self.look_around(index / FRAMES, index % FRAMES) {
+            match self.look_around(id.block(), id.in_block()) {
                 // Another CPU is changing the block. The change takes a few exchanges, unless that CPU
                 // stopped in the middle.
                 Use::Changing => relax(),
@@ -31,14 +31,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The use of a frame. For a block in use, also the number of the block's frames before this frame.
-    fn look_around(&self, block: BlockIndex, frame: usize) -> Use {
-        let state = self.states[block].get();
+    fn look_around(&self, block: BlockId, frame: usize) -> Use {
+        let state = self.state(block).get();
         match state.phase() {
             Phase::Block if !state.has_bad() => Use::Block(frame, state.block_order()),
-            Phase::SecondHalf if !self.states[head_of(block)].get().has_bad() => {
+            Phase::SecondHalf if !self.state(head_of(block)).get().has_bad() => {
                 Use::Block(frame + FRAMES, Order::MAX)
             }
-            Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
+            Phase::Open | Phase::Changing => match self.rows(block).look(frame) {
                 Use::Block(start, order) => Use::Block(frame - start, order),
                 other => other,
             },
@@ -51,11 +51,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// O(1).
     #[must_use]
     pub fn is_free(&self, pfn: Pfn) -> bool {
-        self.locate(pfn).is_some_and(|(_, index)| {
-            let (block, frame) = (index / FRAMES, index % FRAMES);
-            match self.states[block].get().phase() {
+        self.locate(pfn).is_some_and(|(_, id)| {
+            let (block, frame) = (id.block(), id.in_block());
+            match self.state(block).get().phase() {
                 Phase::Whole | Phase::Parked => true,
-                Phase::Open => self.rows[block].look(frame) == Use::Free,
+                Phase::Open => self.rows(block).look(frame) == Use::Free,
                 _ => false,
             }
         })
@@ -64,10 +64,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Whether the pageblock of a frame is free as a whole and in service. O(1).
     #[must_use]
     pub fn is_whole(&self, pfn: Pfn) -> bool {
-        self.locate(pfn).is_some_and(|(_, index)| {
-            let block = index / FRAMES;
-            let state = self.states[block].get();
-            let is_free = state.phase() == Phase::Open && self.rows[block].is_free();
+        self.locate(pfn).is_some_and(|(_, id)| {
+            let block = id.block();
+            let state = self.state(block).get();
+            let is_free = state.phase() == Phase::Open && self.rows(block).is_free();
             !state.is_isolated() && (state.phase() == Phase::Whole || is_free)
         })
     }
@@ -75,20 +75,21 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The largest order that has a free block. Returns `None` if no frame is free. O(pageblocks).
     #[must_use]
     pub fn largest_free_order(&self) -> Option<Order> {
-        let is_whole = |block: usize| {
-            let state = self.states[block].get();
+        let blocks = || (0..self.states.len()).map(BlockId);
+        let is_whole = |block: BlockId| {
+            let state = self.state(block).get();
             let is_whole = state.phase() == Phase::Whole && !state.is_isolated();
-            is_whole || state.gives() && self.rows[block].is_free()
+            is_whole || state.gives() && self.rows(block).is_free()
         };
-        if (0..self.states.len()).step_by(2).any(|block| is_whole(block) && is_whole(block + 1)) {
+        if blocks().step_by(2).any(|block| is_whole(block) && is_whole(block.after(1))) {
             return Order::new(MAX_ORDER as u8);
         }
-        let of_block = |block: usize| match self.states[block].get() {
+        let of_block = |block: BlockId| match self.state(block).get() {
             _ if is_whole(block) => Some(PAGEBLOCK_ORDER),
-            state if state.gives() => self.rows[block].largest_free(),
+            state if state.gives() => self.rows(block).largest_free(),
             _ => None,
         };
-        let largest = (0..self.states.len()).filter_map(of_block).max()?;
+        let largest = blocks().filter_map(of_block).max()?;
         Order::new(largest as u8)
     }
 }

@@ -72,7 +72,8 @@ use crate::access::{Access, Shared};
 use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
 use crate::cpu_share::{CpuHome, CpuShare, count};
-use crate::index::{BlockIndex, Index};
+use crate::ids::{BlockId, FrameId};
+use crate::index::Index;
 use crate::row::FRAMES;
 use crate::rows::Rows;
 use crate::state::BlockState;
@@ -149,28 +150,38 @@ impl<A: Access> BlockAllocator<'_, A> {
         count::<A>(&self.share_at(zone, CpuId(0)).counters.damaged);
     }
 
+    #[inline]
+    fn state(&self, block: BlockId) -> &BlockState {
+        &self.states[block.0]
+    }
+
+    #[inline]
+    fn rows(&self, block: BlockId) -> &Rows<A> {
+        &self.rows[block.0]
+    }
+
     /// The zone of a pageblock.
-    fn zone_of_block(&self, block: BlockIndex) -> ZoneId {
+    fn zone_of_block(&self, block: BlockId) -> ZoneId {
         let zone = self.zones.iter().position(|zone| zone.blocks.contains(&block));
         ZoneId(zone.expect("every pageblock is a zone's") as u16)
     }
 
     /// The zone of a pageblock.
-    fn zone_at(&self, block: BlockIndex) -> &Zone {
+    fn zone_at(&self, block: BlockId) -> &Zone {
         &self.zones[self.zone_of_block(block).index()]
     }
 
-    /// The zone of a frame, and the frame's index.
+    /// The zone of a frame, and the place of the frame.
     #[inline]
-    fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
+    fn locate(&self, pfn: Pfn) -> Option<(&Zone, FrameId)> {
         // Look at the last zone first, because it is usually the largest.
-        self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
+        self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|id| (zone, id)))
     }
 }
 
 /// The first pageblock of a pair, from the second.
-const fn head_of(block: BlockIndex) -> BlockIndex {
-    block.saturating_sub(1)
+const fn head_of(block: BlockId) -> BlockId {
+    BlockId(block.0.saturating_sub(1))
 }
 
 /// The number of pageblocks in a block of pageblock order or larger.

@@ -2,11 +2,11 @@
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
+use super::BlockAllocator;
 use super::needy::Highatomic;
-use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::{CpuShare, Wanted};
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId};
 use crate::row::{ROW_FRAMES, ROWS};
 use crate::row_blocks::RowBlocks;
 
@@ -87,18 +87,18 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_row(
         &self,
         share: &CpuShare,
-        (block, row): (BlockIndex, usize),
+        (block, row): (BlockId, usize),
         request: &Request,
         limit: usize,
     ) -> Option<RowBlocks> {
-        let rows = self.rows.get(block)?;
+        let rows = self.rows.get(block.0)?;
         let heads = rows.take_blocks(row, request.order, limit);
         if heads == 0 {
             return None;
         }
-        let first = (block * FRAMES + row * ROW_FRAMES) as u64;
-        let blocks = RowBlocks::from_heads(Pfn(first.wrapping_add(share.offset)), request.order, heads);
-        if !self.states[block].get().serves(request.migratetype) {
+        let first = share.pfn(FrameId::of(block, row * ROW_FRAMES));
+        let blocks = RowBlocks::from_heads(first, request.order, heads);
+        if !self.state(block).get().serves(request.migratetype) {
             rows.put_blocks(row, request.order, heads).ok();
             self.settle(block);
             return None;
@@ -147,14 +147,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn put_heads(
         &self,
         cpu: CpuId,
-        (block, row): (BlockIndex, usize),
+        (block, row): (BlockId, usize),
         order: Order,
         heads: usize,
     ) -> bool {
         if order.frames() as usize > ROW_FRAMES {
             return false;
         }
-        let Ok(left) = self.rows[block].put_blocks(row, order, heads) else { return false };
+        let Ok(left) = self.rows(block).put_blocks(row, order, heads) else { return false };
         self.note_line(block, cpu);
         self.note_free(cpu, block, left);
         true
@@ -162,11 +162,11 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The pageblock of these blocks, and the row in it.
     #[inline]
-    fn place_of(&self, blocks: RowBlocks) -> Option<(BlockIndex, usize)> {
+    fn place_of(&self, blocks: RowBlocks) -> Option<(BlockId, usize)> {
         // Look up the first block: the first frame of the row may be a hole, or lie below the zone.
         let frame = u64::from(blocks.heads().trailing_zeros());
-        let (_, index) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
-        Some((index / FRAMES, index % FRAMES / ROW_FRAMES))
+        let (_, id) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
+        Some((id.block(), id.in_block() / ROW_FRAMES))
     }
 }
 

@@ -8,7 +8,7 @@ use super::attempt::Attempt;
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId, each};
 use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -32,8 +32,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !pfn.is_aligned(request.order) {
             return Err(AllocError::Misaligned(pfn, request.order));
         }
-        let (zone, index) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
-        if self.is_hole(index) {
+        let (zone, id) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
+        if self.is_hole(id) {
             return Err(AllocError::Foreign(pfn));
         }
         let last = pfn.checked_add(u64::from(request.order.frames()) - 1);
@@ -42,9 +42,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let take = || {
             if request.order < Order::PAGEBLOCK {
-                self.take_place(index, Wanted::of(request))
+                self.take_place(id, Wanted::of(request))
             } else {
-                self.take_whole_place(index / FRAMES, request)
+                self.take_whole_place(id.block(), request)
             }
         };
         if !take() {
@@ -72,25 +72,26 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    fn take_whole_place(&self, block: BlockIndex, request: &Request) -> bool {
+    fn take_whole_place(&self, block: BlockId, request: &Request) -> bool {
         let blocks = blocks_in(request.order);
-        (block..block + blocks).for_each(|part| self.reap_block(part));
+        let parts = block..block.after(blocks);
+        each(&parts).for_each(|part| self.reap_block(part));
         let zone = &self.zones[self.zone_of_block(block).index()];
         let is_taken = self.claim_whole_at(zone, block, blocks)
             && self.hand_out(block, request.order, request.migratetype);
         if is_taken {
-            (block..block + blocks).for_each(|part| self.note_use(request.migratetype, part));
+            each(&parts).for_each(|part| self.note_use(request.migratetype, part));
         }
         is_taken
     }
 
-    fn take_place(&self, index: usize, wanted: Wanted) -> bool {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
+    fn take_place(&self, id: FrameId, wanted: Wanted) -> bool {
+        let (block, frame) = (id.block(), id.in_block());
         if !self.open_if_whole(block, wanted.migratetype) {
             return false;
         }
-        let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);
-        if taken && !self.states[block].get().gives() {
+        let taken = self.state(block).get().gives() && self.rows(block).take_at(frame, wanted.order);
+        if taken && !self.state(block).get().gives() {
             // The pageblock has gone out of service, or is becoming whole.
             self.return_block(block, frame, wanted.order);
             return false;
@@ -163,7 +164,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         for_each_part(self, &pfns, |zone, block, frames| {
             let mut rest = frames;
-            let pfn = |rest: &Range<usize>| zone.pfn(block * FRAMES + rest.start);
+            let pfn = |rest: &Range<usize>| zone.pfn(FrameId::of(block, rest.start));
             self.until_done(pfn(&rest), || self.try_free_part(cpu, zone, block, &mut rest)).map_err(|error| {
                 match error {
                     FreeError::Busy(_) => FreeError::Busy(pfn(&rest)),
@@ -187,7 +188,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let (Pfn(end), order) = around(last)?;
         // If the range is in one half of a pair, both halves are split.
         for_each_part(self, &(start..end + u64::from(order.frames())), |zone, block, _| {
-            let first = zone.pfn(block * FRAMES).0;
+            let first = zone.pfn(FrameId::of(block, 0)).0;
             let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
             let frames =
                 (ours.start.saturating_sub(first) as usize)..(ours.end.saturating_sub(first) as usize);
@@ -209,14 +210,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Checks that all these frames of a pageblock are in use. The error names the first frame that is not.
-    fn check_in_use(
-        &self,
-        zone: &Zone,
-        block: BlockIndex,
-        frames: Range<usize>,
-    ) -> Result<Attempt, FreeError> {
-        let state = self.states[block].get();
-        let pfn = |frame: usize| zone.pfn(block * FRAMES + frame);
+    fn check_in_use(&self, zone: &Zone, block: BlockId, frames: Range<usize>) -> Result<Attempt, FreeError> {
+        let state = self.state(block).get();
+        let pfn = |frame: usize| zone.pfn(FrameId::of(block, frame));
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn(frames.start))),
             Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn(frames.start))),
@@ -226,13 +222,13 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block | Phase::SecondHalf => Ok(Attempt::Done),
             // Frames inside a block that is out of service look like frames in use.
             Phase::Open | Phase::Changing
-                if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) =>
+                if !state.has_bad() && self.rows(block).are_in_use(frames.clone()) =>
             {
                 Ok(Attempt::Done)
             }
             Phase::Changing => Ok(Attempt::Again),
             Phase::Open => {
-                { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
+                { frames }.try_fold(Attempt::Done, |all, frame| match self.rows(block).look(frame) {
                     Use::Block(..) => Ok(all),
                     // Race: another CPU frees the frame, or cuts the frame's block to free another part. So
                     // look again.
@@ -250,11 +246,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self,
         cpu: CpuId,
         zone: &Zone,
-        block: BlockIndex,
+        block: BlockId,
         rest: &mut Range<usize>,
     ) -> Result<Attempt, FreeError> {
-        let pfn = zone.pfn(block * FRAMES + rest.start);
-        let state = self.states[block].get();
+        let pfn = zone.pfn(FrameId::of(block, rest.start));
+        let state = self.state(block).get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
@@ -281,11 +277,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self,
         cpu: CpuId,
         zone: &Zone,
-        block: BlockIndex,
+        block: BlockId,
         rest: &mut Range<usize>,
     ) -> Result<Attempt, FreeError> {
         while rest.start < rest.end {
-            match self.rows[block].free_first(rest.clone()) {
+            match self.rows(block).free_first(rest.clone()) {
                 Ok((freed, left)) => {
                     self.note_free(cpu, block, left);
                     rest.start += freed;
@@ -303,13 +299,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Splits the blocks around frames of one pageblock. If `frames` is empty, splits the pageblock only if
     /// it is still one block.
-    fn try_split_part(
-        &self,
-        block: BlockIndex,
-        frames: Range<usize>,
-        pfn: Pfn,
-    ) -> Result<Attempt, FreeError> {
-        let state = self.states[block].get();
+    fn try_split_part(&self, block: BlockId, frames: Range<usize>, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let state = self.state(block).get();
         match state.phase() {
             // This pageblock is the other half of a pair. The owner of that half has freed it already.
             Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => {
@@ -326,7 +317,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block => self.open_in_use(block, Order::ZERO),
             // The owner of a part has opened the pageblock, so it is no longer one block.
             Phase::Open if frames.is_empty() => return Ok(Attempt::Done),
-            Phase::Open => match self.rows[block].split(frames) {
+            Phase::Open => match self.rows(block).split(frames) {
                 Ok(()) => return Ok(Attempt::Done),
                 Err(Refused::Changing) => {}
                 Err(Refused::NoBlock) => return Err(FreeError::DoubleFree(pfn)),
@@ -336,12 +327,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Cuts a block of two pageblocks, which begins at `head`, into two blocks.
-    pub(super) fn cut_pair(&self, head: BlockIndex) {
+    pub(super) fn cut_pair(&self, head: BlockId) {
         let is_pair = |state: State| state.phase() == Phase::Block && state.block_order() > Order::PAGEBLOCK;
         let cut =
-            self.states[head].update::<A>(|state| is_pair(state).then(|| state.of_block(Order::PAGEBLOCK)));
+            self.state(head).update::<A>(|state| is_pair(state).then(|| state.of_block(Order::PAGEBLOCK)));
         if let Ok(before) = cut
-            && let Some(second) = self.states.get(head + 1)
+            && let Some(second) = self.states.get(head.after(1).0)
         {
             let as_block = |state: State| before.of_block(Order::PAGEBLOCK).isolated(state.is_isolated());
             second.update::<A>(|state| (state.phase() == Phase::SecondHalf).then(|| as_block(state))).ok();
@@ -350,19 +341,19 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Opens a block of pageblock size: its frames become blocks in use of this order. A block that is out of
     /// service stays as it is.
-    pub(super) fn open_in_use(&self, block: BlockIndex, order: Order) {
+    pub(super) fn open_in_use(&self, block: BlockId, order: Order) {
         let is_whole = |state: State| state.is_block_of(Order::PAGEBLOCK);
         let begun =
-            self.states[block].update::<A>(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
+            self.state(block).update::<A>(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
         if begun.is_err() {
             return;
         }
-        self.rows[block].open_in_use(order);
+        self.rows(block).open_in_use(order);
         let to_open = |state: State| {
             let open = State::open(state.migratetype()).isolated(state.is_isolated());
             if state.has_bad() { open.bad() } else { open }
         };
-        self.states[block].update::<A>(|state| Some(to_open(state))).ok();
+        self.state(block).update::<A>(|state| Some(to_open(state))).ok();
         // Race: another CPU freed a part meanwhile, and saw the phase `Changing`. That CPU did not settle the
         // pageblock, so this CPU settles it.
         self.settle(block);
@@ -373,14 +364,14 @@ impl<A: Access> BlockAllocator<'_, A> {
 fn for_each_part<A: Access>(
     allocator: &BlockAllocator<'_, A>,
     pfns: &Range<u64>,
-    mut visit: impl FnMut(&Zone, BlockIndex, Range<usize>) -> Result<(), FreeError>,
+    mut visit: impl FnMut(&Zone, BlockId, Range<usize>) -> Result<(), FreeError>,
 ) -> Result<(), FreeError> {
     let mut start = pfns.start;
     while start < pfns.end {
-        let (zone, index) = allocator.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+        let (zone, id) = allocator.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
         let end = part_end(zone, start, pfns.end);
-        let frame = index % FRAMES;
-        visit(zone, index / FRAMES, frame..frame + (end - start) as usize)?;
+        let frame = id.in_block();
+        visit(zone, id.block(), frame..frame + (end - start) as usize)?;
         start = end;
     }
     Ok(())

@@ -6,9 +6,8 @@ use super::BlockAllocator;
 use super::needy::{Needy, Places};
 use super::sets::Members;
 use crate::access::Access;
-use crate::atomic::Relaxed;
 use crate::cpu_share::{Wanted, count, types};
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId, each};
 use crate::state::State;
 use crate::zone::Zone;
 
@@ -35,7 +34,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a block of another pageblock. Settles some unsettled pageblocks first, so that the search finds
     /// the frames that were freed in them. If the search finds no block, settles more and searches again,
     /// until no pageblock is unsettled.
-    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<FrameId> {
         let taken = self.take_freed(needy);
         if taken.is_some() {
             return taken;
@@ -55,13 +54,13 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Settles an unsettled pageblock, and takes a block of it if a free block there has exactly the wanted
     /// order. A search would settle the pageblock twice, before and after it takes the block.
-    fn take_freed(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_freed(&self, needy: Needy<'_>) -> Option<FrameId> {
         if !self.takes_alone(needy) {
             return None;
         }
         let zone = &self.zones[needy.zone.index()];
         let block = self.next_unsettled(needy)?;
-        let serves = self.states[block].get().serves(needy.wanted.migratetype);
+        let serves = self.state(block).get().serves(needy.wanted.migratetype);
         let taken = if serves && (!self.steers() || self.is_suitable(zone, needy, block)) {
             self.take_exact(block, needy.wanted)
         } else {
@@ -72,7 +71,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a block of another pageblock: first in units that suit, then anywhere.
-    fn take_anywhere(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_anywhere(&self, needy: Needy<'_>) -> Option<FrameId> {
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
         }
@@ -96,7 +95,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// the request's type. Movable pageblocks come first, and among these the one with the largest free
     /// block. Only requests that cannot be moved do this, because they would otherwise taint one more unit.
     #[cold]
-    fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
+    fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<FrameId> {
         if needy.is_movable() {
             return None;
         }
@@ -118,8 +117,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                     count::<A>(&needy.share.counters.retyped);
                     count::<A>(&needy.share.counters.fallbacks);
                     self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-                    if let Some(index) = self.take_from_own(needy) {
-                        return Some(index);
+                    if let Some(id) = self.take_from_own(needy) {
+                        return Some(id);
                     }
                 }
             }
@@ -128,7 +127,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a block from another pageblock of the right type, or from a whole pageblock.
-    pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<usize> {
+    pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<FrameId> {
         let order = needy.wanted.order;
         if order == Order::ZERO {
             return self
@@ -153,10 +152,10 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Reserves a pageblock of the right type whose largest free block has at least this order, and takes a
     /// block of the wanted order.
-    fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
+    fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         loop {
-            let near = needy.share.near.load(Relaxed) as usize;
+            let near = needy.share.near();
             let block = self.find_indexed(zone, needy, needy.wanted.migratetype, order, near)?;
             if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
                 continue;
@@ -164,8 +163,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
             // Race: other CPUs take the pageblock's last free block first. This CPU loses, and tries the next
             // pageblock.
-            if let Some(index) = self.take_from_own(needy) {
-                return Some(index);
+            if let Some(id) = self.take_from_own(needy) {
+                return Some(id);
             }
         }
     }
@@ -181,7 +180,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last,
     /// because the frames of that pageblock are in the CPU's caches.
-    fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));
         if kept.is_some() {
@@ -200,7 +199,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Reserves a whole pageblock, and takes a block of it.
-    fn take_from_whole(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_from_whole(&self, needy: Needy<'_>) -> Option<FrameId> {
         loop {
             let block = self.claim_with_stock(needy)?;
             let state = State::open(needy.wanted.migratetype).reserved_by(needy.cpu);
@@ -208,14 +207,14 @@ impl<A: Access> BlockAllocator<'_, A> {
                 continue;
             }
             self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-            if let Some(index) = self.take_from_own(needy) {
-                return Some(index);
+            if let Some(id) = self.take_from_own(needy) {
+                return Some(id);
             }
         }
     }
 
     /// Takes one block of a pageblock of this type that no CPU reserves, without reserving it.
-    pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<usize> {
+    pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         loop {
             let block = self.find_fitting(needy, zone, wanted)?;
@@ -224,7 +223,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             // pageblock to the set that fits, so that other CPUs do not search the pageblock in vain.
             self.settle(block);
             if taken.is_some() {
-                needy.share.near.store(block as u32, Relaxed);
+                needy.share.set_near(block);
                 return taken;
             }
         }
@@ -233,7 +232,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Finds an unreserved pageblock of this type that has a free block of exactly this order. If none of the
     /// first `LOOKS` pageblocks has such a block, returns the pageblock with the smallest larger block. So
     /// larger blocks stay for larger requests.
-    fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
+    fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockId> {
         /// The number of pageblocks to look at. 64 pageblocks have 128 MiB of memory, and their states lie in
         /// eight cache lines. Example `small`, 10 MiB, 75 % in use: with 1, 0.25 % of requests are refused
         /// instead of 0.13 %.
@@ -241,9 +240,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         let order = wanted.order.index();
         let near = self.search_start(needy).clamp(zone.blocks.start, zone.blocks.end);
         let found = self.find_indexed(zone, needy, wanted.migratetype, order, near)?;
-        let fitting = |block: &BlockIndex| self.states[*block].get().fitting(wanted.migratetype, order);
+        let fitting = |block: &BlockId| self.state(*block).get().fitting(wanted.migratetype, order);
         let (mut best, mut smallest) = (found, fitting(&found).unwrap_or(PAGEBLOCK_ORDER));
-        for block in (near..zone.blocks.end).chain(zone.blocks.start..near).take(LOOKS) {
+        for block in each(&(near..zone.blocks.end)).chain(each(&(zone.blocks.start..near))).take(LOOKS) {
             if smallest == order {
                 break;
             }
@@ -265,8 +264,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy: Needy<'_>,
         migratetype: MigrateType,
         order: usize,
-        near: BlockIndex,
-    ) -> Option<BlockIndex> {
+        near: BlockId,
+    ) -> Option<BlockId> {
         (order..PAGEBLOCK_ORDER).find_map(|order| self.find_in_set(zone, needy, migratetype, order, near))
     }
 
@@ -277,8 +276,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy: Needy<'_>,
         migratetype: MigrateType,
         order: usize,
-        near: BlockIndex,
-    ) -> Option<BlockIndex> {
+        near: BlockId,
+    ) -> Option<BlockId> {
         let set = self.set_of(migratetype.index(), order);
         loop {
             let block = self.find_open(zone, &set, needy, near)?;

@@ -5,9 +5,8 @@ use pageset_core::{CpuId, MigrateType, ZoneId};
 use super::BlockAllocator;
 use super::needy::Needy;
 use crate::access::Access;
-use crate::atomic::Relaxed;
 use crate::cpu_share::{Reservation, count};
-use crate::index::BlockIndex;
+use crate::ids::BlockId;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -17,30 +16,30 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn reserve_indexed(
         &self,
         needy: Needy<'_>,
-        block: BlockIndex,
+        block: BlockId,
         migratetype: MigrateType,
         order: usize,
     ) -> bool {
         let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
         let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
         let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
-        let reserved = self.states[block].update::<A>(|state| is_there(state).then(|| reserve(state)));
+        let reserved = self.state(block).update::<A>(|state| is_there(state).then(|| reserve(state)));
         let Ok(before) = reserved else { return false };
         count::<A>(&needy.share.counters.adopted);
         self.leave_set_of(block, before);
         self.uncount(block);
-        needy.share.near.store(block as u32, Relaxed);
+        needy.share.set_near(block);
         true
     }
 
     /// Whether this CPU reserves the pageblock, which a share names. The share may be out of date.
-    pub(super) fn is_reserved_by(&self, cpu: CpuId, block: BlockIndex) -> bool {
-        self.states.get(block).is_some_and(|state| state.get().is_reserved_by(cpu))
+    pub(super) fn is_reserved_by(&self, cpu: CpuId, block: BlockId) -> bool {
+        self.states.get(block.0).is_some_and(|state| state.get().is_reserved_by(cpu))
     }
 
     /// Writes into the CPU's share that it reserves `block` for such requests. Gives up the pageblock that
     /// the share named before.
-    pub(super) fn set_reservation(&self, reservation: &Reservation, block: Option<BlockIndex>, cpu: CpuId) {
+    pub(super) fn set_reservation(&self, reservation: &Reservation, block: Option<BlockId>, cpu: CpuId) {
         if let Some(before) = reservation.replace::<A>(block)
             && Some(before) != block
         {
@@ -50,13 +49,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Ends the reservation of a pageblock if `is_this` accepts its state. If all frames are free then, the
     /// CPU `keeper` keeps the whole pageblock in its stock.
-    pub(super) fn unreserve(
-        &self,
-        block: BlockIndex,
-        keeper: Option<CpuId>,
-        is_this: impl Fn(State) -> bool,
-    ) {
-        let Some(of_block) = self.states.get(block) else { return };
+    pub(super) fn unreserve(&self, block: BlockId, keeper: Option<CpuId>, is_this: impl Fn(State) -> bool) {
+        let Some(of_block) = self.states.get(block.0) else { return };
         let is_this =
             |state: State| state.phase() == Phase::Open && state.owner().is_some() && is_this(state);
         if let Ok(before) = of_block.update::<A>(|state| is_this(state).then(|| state.unreserved())) {
@@ -66,7 +60,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Removes a pageblock that is no longer reserved from its CPU's share. `before` is the state that it had.
-    pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
+    pub(super) fn note_unreserved(&self, block: BlockId, before: State) {
         if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
             self.forget(self.zone_of_block(block), cpu, block);
         }
@@ -78,12 +72,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// it into the share. After the removal, the CPU would reserve a pageblock that its share does not name,
     /// and could never give it up. So this thread reads the state after the removal, and ends that
     /// reservation, too.
-    pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
+    pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockId) {
         let mut forgot_any = false;
         for reservation in self.share_at(zone, cpu).reservations() {
             forgot_any |= reservation.forget::<A>(block);
         }
-        if forgot_any && self.states[block].get().is_reserved_by(cpu) {
+        if forgot_any && self.state(block).get().is_reserved_by(cpu) {
             self.unreserve(block, None, |state| state.is_reserved_by(cpu));
         }
     }

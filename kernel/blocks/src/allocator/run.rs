@@ -8,7 +8,7 @@ use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, FrameId};
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a run from a pageblock in part use, for a count that is smaller than a block of the request's
@@ -42,15 +42,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a run of frames from a pageblock, whether a CPU reserves it or not.
-    fn take_run(&self, block: BlockIndex, frames: usize, wanted: Wanted) -> Option<usize> {
-        if !self.states[block].get().serves(wanted.migratetype) {
+    fn take_run(&self, block: BlockId, frames: usize, wanted: Wanted) -> Option<FrameId> {
+        if !self.state(block).get().serves(wanted.migratetype) {
             return None;
         }
-        let first = self.rows[block].take_run(frames, || self.note_rows(block))?;
+        let first = self.rows(block).take_run(frames, || self.note_rows(block))?;
         self.note_taken(block, frames as u32);
-        if self.states[block].get().serves(wanted.migratetype) {
+        if self.state(block).get().serves(wanted.migratetype) {
             self.settle(block);
-            return Some(block * FRAMES + first);
+            return Some(FrameId::of(block, first));
         }
         // The pageblock has gone out of service, or has another type now.
         self.put_back_run(block, first..first + frames);
@@ -58,11 +58,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Returns frames of a pageblock that were just taken, and settles it.
-    pub(super) fn put_back_run(&self, block: BlockIndex, mut rest: Range<usize>) {
+    pub(super) fn put_back_run(&self, block: BlockId, mut rest: Range<usize>) {
         // Race: another CPU takes the frames as soon as they are free. So this CPU frees nothing more after
         // the last frame is free, because a further call could cut the other CPU's block.
         while !rest.is_empty()
-            && let Ok((freed, _)) = self.rows[block].free_first(rest.clone())
+            && let Ok((freed, _)) = self.rows(block).free_first(rest.clone())
         {
             rest.start += freed;
         }

@@ -5,7 +5,8 @@ use pageset_core::PAGEBLOCK_ORDER;
 use super::BlockAllocator;
 use crate::access::Access;
 use crate::cpu_share::TYPES;
-use crate::index::{BlockIndex, Set};
+use crate::ids::BlockId;
+use crate::index::Set;
 use crate::state::State;
 
 /// The sets besides those by type and order.
@@ -42,8 +43,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
     }
 
-    pub(super) fn belongs(&self, block: BlockIndex, type_index: usize, order: usize) -> bool {
-        let state = self.states[block].get();
+    pub(super) fn belongs(&self, block: BlockId, type_index: usize, order: usize) -> bool {
+        let state = self.state(block).get();
         state.set_order() == Some(order) && state.type_index() == type_index
     }
 
@@ -52,7 +53,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Race: just before this removal, another CPU makes the pageblock belong to the set again, and adds it.
     /// The removal would then take out a rightful member. So this CPU reads the state after the removal, and
     /// adds the pageblock if it belongs there.
-    pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
+    pub(super) fn leave_set(&self, block: BlockId, type_index: usize, order: usize) {
         let set = self.set_of(type_index, order);
         set.remove(block);
         if self.belongs(block, type_index, order) {
@@ -61,7 +62,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Removes a pageblock from the set of its state `before`, unless it belongs there again.
-    pub(super) fn leave_set_of(&self, block: BlockIndex, before: State) {
+    pub(super) fn leave_set_of(&self, block: BlockId, before: State) {
         if let Some(order) = before.mark().checked_sub(1) {
             self.leave_set(block, before.type_index(), order);
         }

@@ -17,7 +17,7 @@ use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
 use crate::bad_bits::BadBits;
 use crate::cpu_share::{CpuShare, count};
-use crate::index::BlockIndex;
+use crate::ids::{BlockId, each};
 use crate::row::{ROW_ORDER, Row};
 use crate::state::{BlockState, Phase, State};
 use crate::zone::Zone;
@@ -30,15 +30,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// that CPU changes the state, then reads the rows. At least one of the two sees the other's change. So
     /// the other CPU finds the frame, or this CPU makes the pageblock unsettled.
     #[inline]
-    pub(super) fn note_free(&self, cpu: CpuId, block: BlockIndex, row: Row) -> State {
-        let state = self.states[block].get();
+    pub(super) fn note_free(&self, cpu: CpuId, block: BlockId, row: Row) -> State {
+        let state = self.state(block).get();
         self.note_free_of(cpu, block, state, row);
         state
     }
 
     /// Does the same as [`note_free`](Self::note_free) for a caller that read `state` after the free.
     #[inline(always)]
-    pub(super) fn note_free_of(&self, cpu: CpuId, block: BlockIndex, state: State, row: Row) {
+    pub(super) fn note_free_of(&self, cpu: CpuId, block: BlockId, state: State, row: Row) {
         if state.needs_look(row) {
             self.unsettle(block, state, Some(cpu));
         }
@@ -47,8 +47,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Does the same as [`note_free`](Self::note_free), after frames in any row of the pageblock may have
     /// become free.
     #[cold]
-    pub(super) fn note_rows(&self, block: BlockIndex) {
-        let state = self.states[block].get();
+    pub(super) fn note_rows(&self, block: BlockId) {
+        let state = self.state(block).get();
         if state.needs_look(Row::FREE) {
             self.unsettle(block, state, None);
         }
@@ -60,7 +60,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// CPU settled the pageblock meanwhile, and did not see those rows as free. So the failed attempt counts
     /// as a free, and a CPU settles the pageblock again.
     #[inline]
-    pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
+    pub(super) fn note_missed(&self, block: BlockId, order: Order) {
         if order.index() > ROW_ORDER {
             self.note_rows(block);
         }
@@ -74,24 +74,24 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// the state in `close` wins. The others lose, and find nothing left to do.
     #[cold]
     #[inline(never)]
-    fn unsettle(&self, block: BlockIndex, state: State, keeper: Option<CpuId>) {
+    fn unsettle(&self, block: BlockId, state: State, keeper: Option<CpuId>) {
         if state.is_settled() {
             let to_unsettled = |now: State| now.is_settled().then(|| now.settled(false));
-            if self.states[block].update::<A>(to_unsettled).is_ok() {
+            if self.state(block).update::<A>(to_unsettled).is_ok() {
                 match keeper {
                     Some(cpu) => self.keep_unsettled(block, cpu),
                     None => self.add_unsettled(block),
                 }
             }
         }
-        if self.rows[block].is_free() {
+        if self.rows(block).is_free() {
             self.settle_for(block, keeper);
         }
     }
 
     /// Keeps an unsettled pageblock in a CPU's share, and adds the pageblock that the share had before to the
     /// set. So a CPU that frees all of a pageblock changes no set before the pageblock is whole.
-    fn keep_unsettled(&self, block: BlockIndex, cpu: CpuId) {
+    fn keep_unsettled(&self, block: BlockId, cpu: CpuId) {
         let share = self.share_at(self.zone_of_block(block), cpu);
         if let Some(before) = share.unsettled.replace::<A>(Some(block)) {
             self.add_if_unsettled(before);
@@ -105,29 +105,29 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    fn add_if_unsettled(&self, block: BlockIndex) {
+    fn add_if_unsettled(&self, block: BlockId) {
         if self.is_unsettled(block) {
             self.add_unsettled(block);
         }
     }
 
     /// Whether frames of an unreserved pageblock were freed since a CPU settled it.
-    pub(super) fn is_unsettled(&self, block: BlockIndex) -> bool {
+    pub(super) fn is_unsettled(&self, block: BlockId) -> bool {
         self.states
-            .get(block)
+            .get(block.0)
             .map(BlockState::get)
             .is_some_and(|state| state.is_idle() && !state.is_settled())
     }
 
-    fn add_unsettled(&self, block: BlockIndex) {
+    fn add_unsettled(&self, block: BlockId) {
         self.set(Members::Unsettled).add(block);
         #[cfg(feature = "line-counts")]
-        self.rows[block].last_change.note_move();
+        self.rows(block).last_change.note_move();
     }
 
     /// Settles a pageblock that no CPU reserves: makes it whole if all frames are free. Otherwise counts its
     /// free frames in the zone, and moves it to the set of its largest free block.
-    pub(super) fn settle(&self, block: BlockIndex) {
+    pub(super) fn settle(&self, block: BlockId) {
         self.settle_for(block, None);
     }
 
@@ -137,21 +137,21 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Race: another CPU frees a frame meanwhile. This CPU sets the flag `SETTLED` before it looks at the
     /// rows. So this CPU sees the frame, or the other CPU sees the flag and makes the pageblock unsettled
     /// again.
-    pub(super) fn settle_for(&self, block: BlockIndex, keeper: Option<CpuId>) {
+    pub(super) fn settle_for(&self, block: BlockId, keeper: Option<CpuId>) {
         let mut had_frees = false;
         loop {
-            let state = self.states[block].get();
+            let state = self.state(block).get();
             if !state.is_idle() {
                 return;
             }
             if !state.is_settled() {
                 let settle = |now: State| (now == state).then(|| now.settled(true));
-                if self.states[block].update::<A>(settle).is_err() {
+                if self.state(block).update::<A>(settle).is_err() {
                     continue;
                 }
                 had_frees = true;
             }
-            let (orders, free) = self.rows[block].free_orders();
+            let (orders, free) = self.rows(block).free_orders();
             if orders >> PAGEBLOCK_ORDER != 0 {
                 if self.close(block, keeper) {
                     return;
@@ -162,7 +162,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             let is_same = |now: State| now.is_idle() && now.is_like(state) && now.orders() == state.orders();
             let note = |now: State| is_same(now).then(|| now.with_orders(orders));
-            if orders != state.orders() && self.states[block].update::<A>(note).is_err() {
+            if orders != state.orders() && self.state(block).update::<A>(note).is_err() {
                 continue;
             }
             let settled = state.with_orders(orders);
@@ -177,7 +177,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return;
             }
             self.recount(block, free);
-            if !self.states[block].get().is_idle() {
+            if !self.state(block).get().is_idle() {
                 // Race: another CPU has reserved or isolated the pageblock, and uncounted it before this CPU
                 // counted it. So this CPU takes its own count back.
                 self.uncount(block);
@@ -186,12 +186,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    fn move_between_sets(&self, block: BlockIndex, before: State, now: State) {
+    fn move_between_sets(&self, block: BlockId, before: State, now: State) {
         if now.mark() == before.mark() {
             return;
         }
         #[cfg(feature = "line-counts")]
-        self.rows[block].last_change.note_move();
+        self.rows(block).last_change.note_move();
         if let Some(order) = now.mark().checked_sub(1) {
             self.set_of(now.type_index(), order).add(block);
         }
@@ -199,15 +199,16 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Makes an open pageblock whole, if all of its frames are free.
-    fn close(&self, block: BlockIndex, keeper: Option<CpuId>) -> bool {
+    fn close(&self, block: BlockId, keeper: Option<CpuId>) -> bool {
         let begin = |state: State| state.is_idle().then(|| state.in_phase(Phase::Changing));
-        let Ok(before) = self.states[block].update::<A>(begin) else { return false };
-        if !self.rows[block].close() {
+        let Ok(before) = self.state(block).update::<A>(begin) else { return false };
+        if !self.rows(block).close() {
             // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed the
             // pageblock from the set. So the new state says that the pageblock is in no set. Race: another
             // CPU freed a frame, saw the phase `Changing`, and noted nothing. So the pageblock becomes
             // unsettled.
-            let reopened = self.states[block]
+            let reopened = self
+                .state(block)
                 .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).settled(false)));
             self.leave_set_of(block, before);
             self.add_unsettled(block);
@@ -235,23 +236,23 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    fn recount(&self, block: BlockIndex, free: usize) {
+    fn recount(&self, block: BlockId, free: usize) {
         let before =
-            update::<A, _>(&self.states[block].counted_frames, SeqCst, |_| Some(free as u32)).unwrap_or(0);
+            update::<A, _>(&self.state(block).counted_frames, SeqCst, |_| Some(free as u32)).unwrap_or(0);
         self.zone_at(block).recount::<A>(before, free as u32);
     }
 
     /// Removes a pageblock's frames from the zone's count.
-    pub(super) fn uncount(&self, block: BlockIndex) {
-        if self.states[block].counted_frames.load(SeqCst) != 0 {
+    pub(super) fn uncount(&self, block: BlockId) {
+        if self.state(block).counted_frames.load(SeqCst) != 0 {
             self.recount(block, 0);
         }
     }
 
     /// Lowers the zone's count after frames were taken, so that the zone does not count more frames than are
     /// free.
-    pub(super) fn note_taken(&self, block: BlockIndex, frames: u32) {
-        let counted = &self.states[block].counted_frames;
+    pub(super) fn note_taken(&self, block: BlockId, frames: u32) {
+        let counted = &self.state(block).counted_frames;
         if counted.load(Relaxed) != 0 {
             let take = |counted: u32| Some(counted.saturating_sub(frames));
             if let Ok(before) = update::<A, _>(counted, SeqCst, take) {
@@ -265,7 +266,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.add_all_unsettled(zone);
         let unsettled = self.set(Members::Unsettled);
         // Visit at most as many pageblocks as the zone has, because other CPUs may free without end.
-        for _ in zone.blocks.clone() {
+        for _ in each(&zone.blocks) {
             let Some(block) = unsettled.find(&zone.blocks, zone.blocks.start) else { return };
             unsettled.remove(block);
             self.settle(block);

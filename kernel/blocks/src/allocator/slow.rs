@@ -8,11 +8,12 @@ use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
 };
 
+use super::BlockAllocator;
 use super::highatomic::{cannot_wait, is_highatomic};
 use super::needy::{Highatomic, Needy};
-use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_share::count;
+use crate::ids::FrameId;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates from any zone. Tries the CPU's own pageblock first, unless `is_own_tried`.
@@ -50,11 +51,11 @@ impl<A: Access> BlockAllocator<'_, A> {
             .or_else(|| zones().find_map(above_low))
             .or_else(|| self.take_above_min(cpu, request, is_below_low.get(), zones))
             .or_else(|| self.open_highatomic_reserves(cpu, request, zones));
-        let Some((zone, frame)) = found else {
+        let Some((zone, id)) = found else {
             count::<A>(&first.share.counters.failed);
             return Err(AllocError::OutOfMemory { order: request.order });
         };
-        Ok(self.zones[zone.index()].pfn(frame))
+        Ok(self.zones[zone.index()].pfn(id))
     }
 
     pub(super) fn node_for(&self, cpu: CpuId, request: &Request) -> Option<NodeId> {
@@ -94,9 +95,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Takes from the pageblock that the CPU reserves. No watermark is checked: the pageblock's memory left
     /// the zone's count when the CPU reserved it.
-    pub(super) fn take_from_own_in_zone(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
+    pub(super) fn take_from_own_in_zone(&self, needy: Needy<'_>) -> Option<(ZoneId, FrameId)> {
         let left = if needy.wanted.order < Order::PAGEBLOCK { self.take_from_own(needy) } else { None };
-        left.map(|frame| (needy.zone, frame))
+        left.map(|id| (needy.zone, id))
     }
 
     /// Takes a block from a zone that stays above its minimum watermark. Tries suitable pageblocks first,
@@ -108,7 +109,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         request: &Request,
         is_below_low: bool,
         zones: impl Fn() -> I,
-    ) -> Option<(ZoneId, usize)> {
+    ) -> Option<(ZoneId, FrameId)> {
         let highatomic = if is_highatomic(request) { Highatomic::Open } else { Highatomic::Closed };
         let needy = |zone| self.needy(zone, cpu, request, highatomic);
         let above_min = |zone| {
@@ -125,14 +126,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes from a pageblock of the right type in a zone, or from a whole one.
-    fn take_in_zone(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
+    fn take_in_zone(&self, needy: Needy<'_>) -> Option<(ZoneId, FrameId)> {
         needy.share.activity.note::<A>();
-        let frame = if needy.wanted.order < Order::PAGEBLOCK {
+        let found = if needy.wanted.order < Order::PAGEBLOCK {
             self.take_from_another(needy)
         } else {
-            self.alloc_whole(needy).map(|block| block * FRAMES)
+            self.alloc_whole(needy).map(|block| FrameId::of(block, 0))
         };
-        frame.map(|frame| (needy.zone, frame))
+        found.map(|id| (needy.zone, id))
     }
 
     /// Serves a request that would otherwise fail, from zones that have only their highatomic reserves left.
@@ -142,7 +143,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         cpu: CpuId,
         request: &Request,
         zones: impl Fn() -> I,
-    ) -> Option<(ZoneId, usize)> {
+    ) -> Option<(ZoneId, FrameId)> {
         let rescue = |highatomic| {
             zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, highatomic), request))
         };

@@ -22,14 +22,15 @@ use super::BlockAllocator;
 use super::needy::Needy;
 use crate::access::Access;
 use crate::cpu_share::{CpuShare, STOCK_MAX};
-use crate::index::{BlockIndex, Several};
+use crate::ids::BlockId;
+use crate::index::Several;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block of pageblock size and keeps it in the CPU's stock. Returns `false` if there is no such
     /// block in use and in service, or if this allocator keeps no stocks.
-    pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
+    pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockId) -> bool {
         let is_freed = self.steers() && self.end_block(block);
         if is_freed {
             self.add_to_stock(cpu, &self.zones[zone.index()], block);
@@ -39,13 +40,13 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Adds a whole pageblock to a CPU's stock. If the stock has no room, its other pageblocks go to the
     /// zone.
-    pub(super) fn add_to_stock(&self, cpu: CpuId, zone: &Zone, block: BlockIndex) {
+    pub(super) fn add_to_stock(&self, cpu: CpuId, zone: &Zone, block: BlockId) {
         let share = self.share_at(zone.id, cpu);
         let may_add = share.stock.is_empty() || self.has_for_each(zone, STOCK_MAX);
         if !(may_add && share.stock.add::<A>(block)) {
             self.publish_stock(zone, share.stock.replace::<A>(block));
         }
-        if self.states[block].get().is_isolated() {
+        if self.state(block).get().is_isolated() {
             self.give_stock(zone, share);
         }
     }
@@ -58,10 +59,10 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Takes a pageblock of the CPU's stock, and turns it into a block in use.
     #[inline]
-    pub(super) fn take_of_stock(&self, share: &CpuShare, migratetype: MigrateType) -> Option<BlockIndex> {
+    pub(super) fn take_of_stock(&self, share: &CpuShare, migratetype: MigrateType) -> Option<BlockId> {
         loop {
             let block = share.stock.take::<A>()?;
-            if self.states.get(block).is_some() && self.hand_out(block, Order::PAGEBLOCK, migratetype) {
+            if self.states.get(block.0).is_some() && self.hand_out(block, Order::PAGEBLOCK, migratetype) {
                 self.note_use(migratetype, block);
                 return Some(block);
             }
@@ -70,7 +71,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Claims a whole pageblock. Takes it from the CPU's stock if the stock lies in a suitable unit.
     /// Otherwise claims several, and keeps the others as the CPU's stock.
-    pub(super) fn claim_with_stock(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    pub(super) fn claim_with_stock(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         let stock = &needy.share.stock;
         if !self.steers() {
@@ -113,9 +114,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// If the pageblock is in a stock, returns that stock to the zone. O(CPUs) for a pageblock that is whole and
     /// not in the set.
-    pub(super) fn give_stock_with(&self, block: BlockIndex) {
+    pub(super) fn give_stock_with(&self, block: BlockId) {
         let is_claimed = |state: State| state.phase() == Phase::Whole && !self.is_published(block);
-        if self.states.get(block).is_some_and(|state| is_claimed(state.get())) {
+        if self.states.get(block.0).is_some_and(|state| is_claimed(state.get())) {
             let zone = self.zone_at(block);
             self.shares_in(zone.id)
                 .filter(|share| share.stock.has(block))

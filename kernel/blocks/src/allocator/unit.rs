@@ -12,18 +12,18 @@
 
 use core::ops::Range;
 
-use pageset_core::{MigrateType, PAGEBLOCK_FRAMES};
+use pageset_core::MigrateType;
 
-use super::BlockAllocator;
 use super::needy::{Needy, Places};
 use super::sets::Members;
+use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::atomic::Relaxed;
-use crate::index::{BlockIndex, Set};
+use crate::ids::{BlockId, FrameId, each};
+use crate::index::Set;
 use crate::zone::Zone;
 
 /// The number of pageblocks of a unit.
-pub(super) const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
+pub(super) const UNIT: usize = (1 << 30) / (FRAMES * 4096);
 /// The most units that a search looks at. Chosen: enough for 512 GiB. In a larger zone, a search may miss a
 /// suitable unit.
 const UNITS_SEARCHED: usize = 512;
@@ -57,13 +57,13 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The whole pageblock to claim next.
-    pub(super) fn find_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    pub(super) fn find_whole(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         let whole = self.set(Members::Whole);
         if !self.steers() {
             return whole.find(&zone.blocks, zone.blocks.start);
         }
-        let nearest = whole.find(&zone.blocks, needy.share.near.load(Relaxed) as usize)?;
+        let nearest = whole.find(&zone.blocks, needy.share.near())?;
         if self.is_tainted(zone, nearest) != needy.is_movable() {
             return Some(nearest);
         }
@@ -86,8 +86,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         zone: &Zone,
         set: &Set<'_, A>,
         needy: Needy<'_>,
-        near: BlockIndex,
-    ) -> Option<BlockIndex> {
+        near: BlockId,
+    ) -> Option<BlockId> {
         if self.steers() && needy.places == Places::Suiting && needy.is_movable() {
             return self.find_clean(zone, set, near);
         }
@@ -96,34 +96,34 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Whether a request may use this pageblock. A movable request with `Places::Suiting` uses only clean
     /// units.
-    pub(super) fn suits(&self, zone: &Zone, needy: Needy<'_>, block: BlockIndex) -> bool {
+    pub(super) fn suits(&self, zone: &Zone, needy: Needy<'_>, block: BlockId) -> bool {
         needy.places == Places::All || !needy.is_movable() || !self.is_tainted(zone, block)
     }
 
     /// Taints the unit of a pageblock that begins to serve a type that cannot be moved.
     #[inline]
-    pub(super) fn note_use(&self, migratetype: MigrateType, block: BlockIndex) {
+    pub(super) fn note_use(&self, migratetype: MigrateType, block: BlockId) {
         if migratetype != MigrateType::Movable && self.steers() {
             self.set(Members::Tainted).add(self.zone_at(block).unit_of(block).start);
         }
     }
 
     /// Whether a request should take whole pageblocks from the unit of this pageblock.
-    pub(super) fn is_suitable(&self, zone: &Zone, needy: Needy<'_>, block: BlockIndex) -> bool {
+    pub(super) fn is_suitable(&self, zone: &Zone, needy: Needy<'_>, block: BlockId) -> bool {
         zone.blocks.contains(&block) && self.is_tainted(zone, block) != needy.is_movable()
     }
 
-    fn is_tainted(&self, zone: &Zone, block: BlockIndex) -> bool {
+    fn is_tainted(&self, zone: &Zone, block: BlockId) -> bool {
         self.set(Members::Tainted).has(zone.unit_of(block).start)
     }
 
     /// The pageblock where a CPU begins its search. Different CPUs begin at different pageblocks.
-    fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockIndex>) -> BlockIndex {
-        blocks.start + blocks.len() * needy.cpu.index() / self.cpus().max(1)
+    fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockId>) -> BlockId {
+        blocks.start.after(each(blocks).len() * needy.cpu.index() / self.cpus().max(1))
     }
 
     /// The first member of a set in a clean unit, from `near` on.
-    fn find_clean(&self, zone: &Zone, set: &Set<'_, A>, near: BlockIndex) -> Option<BlockIndex> {
+    fn find_clean(&self, zone: &Zone, set: &Set<'_, A>, near: BlockId) -> Option<BlockId> {
         let blocks = &zone.blocks;
         let near = near.clamp(blocks.start, blocks.end);
         let mut looks = 0;
@@ -142,7 +142,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// A member of a set in a tainted unit.
-    pub(super) fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockIndex> {
+    pub(super) fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         // Most sets have no members. So this look saves a look at each tainted unit.
         set.find_from(&zone.blocks, zone.blocks.start)?;
@@ -160,10 +160,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Adds the unit of a pageblock that became whole to the set of whole units, if all of it is whole now.
-    pub(super) fn note_unit(&self, zone: &Zone, block: BlockIndex) {
+    pub(super) fn note_unit(&self, zone: &Zone, block: BlockId) {
         let unit = zone.unit_of(block);
         let units = self.set(Members::WholeUnits);
-        if unit.len() == UNIT && !units.has(unit.start) && self.is_whole_unit(&unit) {
+        if each(&unit).len() == UNIT && !units.has(unit.start) && self.is_whole_unit(&unit) {
             units.add(unit.start);
         }
     }
@@ -180,7 +180,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The first whole unit of a zone from `from` on. A unit stays in the set when one of its pageblocks is
     /// claimed, so that a claim costs nothing more. The first search that finds a unit with a claimed
     /// pageblock removes the unit from the set.
-    pub(super) fn find_whole_unit(&self, zone: &Zone, from: BlockIndex) -> Option<Range<BlockIndex>> {
+    pub(super) fn find_whole_unit(&self, zone: &Zone, from: BlockId) -> Option<Range<BlockId>> {
         let units = self.set(Members::WholeUnits);
         let mut at = from;
         loop {
@@ -196,13 +196,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    fn is_whole_unit(&self, unit: &Range<BlockIndex>) -> bool {
+    fn is_whole_unit(&self, unit: &Range<BlockId>) -> bool {
         self.set(Members::Whole).first_missing(unit).is_none()
     }
 
     /// A whole pageblock of the clean unit that has the most whole pageblocks, in the CPU's own part of it.
     #[cold]
-    fn to_taint(&self, zone: &Zone, needy: Needy<'_>) -> Option<BlockIndex> {
+    fn to_taint(&self, zone: &Zone, needy: Needy<'_>) -> Option<BlockId> {
         let whole = self.set(Members::Whole);
         let (mut most, mut found, mut from) = (0, zone.blocks.start..zone.blocks.start, zone.blocks.start);
         for _ in 0..UNITS_SEARCHED {
@@ -223,10 +223,10 @@ impl<A: Access> BlockAllocator<'_, A> {
 
 impl Zone {
     /// The pageblocks of the zone in the same GiB as this one.
-    fn unit_of(&self, block: BlockIndex) -> Range<BlockIndex> {
-        let first_pfn = self.pfn(block * PAGEBLOCK_FRAMES as usize).0;
-        let within = (first_pfn / u64::from(PAGEBLOCK_FRAMES)) as usize % UNIT;
-        let start = block.saturating_sub(within).max(self.blocks.start);
-        start..(block + UNIT - within).min(self.blocks.end)
+    fn unit_of(&self, block: BlockId) -> Range<BlockId> {
+        let first_pfn = self.pfn(FrameId::of(block, 0)).0;
+        let within = (first_pfn / FRAMES as u64) as usize % UNIT;
+        let start = BlockId(block.0.saturating_sub(within)).max(self.blocks.start);
+        start..block.after(UNIT - within).min(self.blocks.end)
     }
 }

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{Refused, Rows, Use};
 use crate::access::Access;
-use crate::row::{FRAMES, ROW_FRAMES, ROW_ORDER, ROWS, rows_of};
+use crate::row::{BITS, FRAMES, ROW_FRAMES, ROW_ORDER, ROWS, rows_of};
 
 impl<A: Access> Rows<A> {
     /// Takes a run of exactly this many frames out of the shortest free run that is long enough. Returns the
@@ -113,9 +113,6 @@ impl<A: Access> Rows<A> {
         best
     }
 }
-
-/// Number of bits of a word.
-const BITS: usize = usize::BITS as usize;
 
 /// Shifts all bits down by `frames`, across words.
 fn moved_down(bits: &[usize; ROWS / 2], frames: usize) -> [usize; ROWS / 2] {
