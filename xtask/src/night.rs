@@ -333,14 +333,19 @@ const PYTHON_TESTS: [&str; 11] = [
     "matplotlib",
 ];
 
-/// Returns the Python interpreters that can be started, oldest first. The environment variable `PYTHONS`
-/// names interpreters; the default is every version that the package supports.
-fn interpreters(context: &Context) -> Vec<String> {
+/// Returns the Python interpreters to test with. The environment variable `PYTHONS` names them; the default is
+/// every version that the package supports, oldest first.
+fn wanted_interpreters() -> Vec<String> {
     let named = std::env::var("PYTHONS").unwrap_or_default();
     let named =
         if named.is_empty() { "python3.11 python3.12 python3.13 python3.14".to_owned() } else { named };
-    let starts = |python: &&str| context.command(&format!("{python} --version")).succeeds();
-    named.split_whitespace().filter(starts).map(str::to_owned).collect()
+    named.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Returns those of the wanted interpreters that can be started.
+fn interpreters(context: &Context) -> Vec<String> {
+    let starts = |python: &String| context.command(&format!("{python} --version")).succeeds();
+    wanted_interpreters().into_iter().filter(starts).collect()
 }
 
 /// Builds the wheel of the Python package, and returns the wheel's path.
@@ -409,7 +414,11 @@ pub(crate) fn python_once(context: &Context) -> Result {
 /// shipped.
 fn python(context: &Context) -> Result {
     let profile = if argument(context, "") == "wheel" { "dist" } else { "dev" };
-    python_package(context, profile, &interpreters(context))?;
+    let found = interpreters(context);
+    for python in wanted_interpreters().iter().filter(|python| !found.contains(python)) {
+        context.say(&format!("NOT TESTED: no {python} here; install it, or name others in PYTHONS"));
+    }
+    python_package(context, profile, &found)?;
     crates_for_python(context)
 }
 
