@@ -322,7 +322,9 @@ fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
     let before = fs::read_to_string(FRACTION).unwrap();
     let state = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+        // A test runner in the background may ignore an interrupt, and its children then ignore it too.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_pageset")]);
         command.args(arguments).env("XDG_STATE_HOME", state.path());
         command
     };

@@ -151,7 +151,8 @@ fn run(line: &str) {
     // Programs of other projects need not be installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
     // Remove the file that the line makes, because `pageset` does not replace files without --force.
-    let free = if line.contains("convert") && line.ends_with(" my.pgtrace") { "rm my.pgtrace; " } else { "" };
+    let is_made = line.contains("convert") && line.ends_with(" my.pgtrace") || line.contains("-o my.pgtrace");
+    let free = if is_made { "rm my.pgtrace; " } else { "" };
     let shell = format!("{others}; {free}{line}");
     let made = if line.contains("big.toml") && !line.contains("--to layout") {
         "pageset convert my.pgtrace big.toml --to layout && "

@@ -261,5 +261,8 @@ fn the_whole_pool_is_one_slice() {
     assert_eq!((memory.cast::<u8>().as_ptr().cast_const(), memory.len()), (pool.start(), 10 * MIB));
     let page = pool.alloc(Order::ZERO).unwrap();
     let at = page.as_ptr();
-    assert_eq!(page.into_raw().bytes(&pool).cast(), at);
+    let page = page.into_raw();
+    assert_eq!(page.bytes(&pool).cast(), at);
+    // SAFETY: the test has just given the page up, and takes it back only once.
+    drop(unsafe { Pages::from_raw(&pool, page) });
 }
