@@ -6,10 +6,10 @@ use pageset_trace::EventKind;
 
 use super::classes::Class;
 use super::engine::Engine;
-use super::geometry::Place;
 use super::late::is_late;
 use super::links::{Chunk, same_context};
 use super::mode::Mode;
+use super::numbers::Place;
 use super::page_set::Home;
 
 /// How many later events of a CPU are searched for the allocation that a refill served.

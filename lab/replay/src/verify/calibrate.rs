@@ -8,8 +8,8 @@ use pageset_trace::EventKind;
 
 use super::after_free::{AfterFree, after_free};
 use super::engine::Engine;
-use super::geometry::Place;
 use super::links::Chunk;
+use super::numbers::Place;
 use crate::limits::to_i32;
 
 impl Engine {

@@ -13,8 +13,8 @@ use super::classes::Class;
 use super::cpu_state::Slices;
 use super::engine::Engine;
 use super::explain::describe;
-use super::geometry::Place;
 use super::links::Chunk;
+use super::numbers::Place;
 use super::page_set::{Home, Scalars};
 
 /// How many later events of a CPU are searched for the next event of an interrupted thread.

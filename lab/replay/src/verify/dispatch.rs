@@ -21,9 +21,12 @@ impl Engine {
         }
     }
 
-    /// Compares the events of a chunk up to `end`. Later events are not compared, but comparisons may search
-    /// them. The chunk's links must be set.
-    pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
+    /// Compares the events of a chunk up to the chunk's end. The chunk's links must be set, and room must be
+    /// made for the chunk's frames.
+    pub(super) fn compare(&mut self, chunk: &mut Chunk) {
+        let end = chunk.end;
+        // The chunk begins with the last events of the chunk before. Some of them were already handled.
+        chunk.done[..self.done.len()].copy_from_slice(&self.done);
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
             // Links lead only to events of the same chunk, so drop the old links.
@@ -53,6 +56,8 @@ impl Engine {
             cpu.drained_owner = None;
             cpu.last_by_level = [None; 4];
         });
+        self.done.clear();
+        self.done.extend_from_slice(&chunk.done[end..]);
     }
 
     #[inline]

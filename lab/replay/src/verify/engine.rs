@@ -9,9 +9,10 @@ use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo};
 use super::classes::Class;
 use super::cpu_state::CpuState;
 use super::explain::Explainer;
-use super::geometry::{Geometry, LimitsFrom, Place, Zone};
+use super::geometry::{Geometry, LimitsFrom, Zone};
 use super::links::Chunk;
 use super::mode::Mode;
+use super::numbers::Place;
 use super::page_set::{Home, PageSet};
 use super::report::Verification;
 use crate::limits::{has_large_slice, to_i32};
@@ -36,6 +37,8 @@ pub(super) struct Engine {
     pub(super) samples: Vec<Sample>,
     pub(super) has_bulk_events: bool,
     pub(super) has_begun: bool,
+    /// For each event after the end of the last chunk, whether it was already handled.
+    pub(super) done: Vec<bool>,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
     /// Orders of allocated blocks, by first frame. The orders are needed for kernels that report each page of
@@ -91,6 +94,7 @@ impl Engine {
             has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT])
                 .has(&[EventKind::BulkAllocEntry]),
             has_begun: false,
+            done: Vec::new(),
             out: Verification::default(),
             explainer,
             split: HashMap::default(),
@@ -101,15 +105,15 @@ impl Engine {
         })
     }
 
-    /// Sets the links of a chunk, and makes room for frames that occur for the first time.
-    pub(super) fn link(&mut self, chunk: &mut Chunk) -> Result<(), String> {
-        chunk.link(&mut self.geometry)?;
-        let numbers = self.geometry.numbers();
-        let more = numbers - self.notes.len();
+    /// Makes room for frames that occur for the first time in a chunk.
+    pub(super) fn make_room(&mut self, chunk: &Chunk) -> Result<(), String> {
+        self.geometry.see(&chunk.seen)?;
+        let len = self.geometry.table_len();
+        let more = len - self.notes.len();
         let room = self.notes.try_reserve_exact(more);
-        room.map_err(|_| memory::none_for(numbers.saturating_mul(size_of::<u64>()), "notes"))?;
-        self.notes.resize(numbers, 0);
-        self.block_types.resize(numbers / PAGEBLOCK_FRAMES as usize, 0);
+        room.map_err(|_| memory::none_for(len.saturating_mul(size_of::<u64>()), "notes"))?;
+        self.notes.resize(len, 0);
+        self.block_types.resize(len / PAGEBLOCK_FRAMES as usize, 0);
         Ok(())
     }
 

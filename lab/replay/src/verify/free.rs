@@ -8,9 +8,9 @@ use super::after_free::{AfterFree, after_free};
 use super::compare::DrainEnds;
 use super::cpu_state::Slices;
 use super::engine::Engine;
-use super::geometry::Place;
 use super::links::{Chunk, same_context};
 use super::mode::Mode;
+use super::numbers::Place;
 use super::page_set::Home;
 
 /// How many later events of a CPU are searched for the drain that follows a free.

@@ -9,8 +9,8 @@ use pageset_core::Order;
 use super::classes::Class;
 use super::engine::Engine;
 use super::explain::describe;
-use super::geometry::Place;
 use super::links::Chunk;
+use super::numbers::Place;
 use super::page_set::Home;
 
 /// Index of the list of movable pages of order 0 in every scheme. Source: spec §2.1.

@@ -4,8 +4,8 @@
 use pageset_trace::EventKind;
 
 use super::engine::Engine;
-use super::geometry::Place;
 use super::links::Chunk;
+use super::numbers::Place;
 
 /// How many later events are searched for late reports.
 const SEARCHED: usize = 1 << 14;

@@ -4,7 +4,7 @@
 use foldhash::HashMap;
 use pageset_trace::{Event, EventKind};
 
-use super::geometry::Geometry;
+use super::numbers::FrameNumbers;
 use crate::memory;
 
 /// Memory for the machine's tables and for reading. The events of a chunk take further memory.
@@ -36,6 +36,11 @@ pub(super) struct Chunk {
     pub(super) links: Vec<Link>,
     /// For each event, whether it was already handled together with an earlier event.
     pub(super) done: Vec<bool>,
+    /// Frames whose stretches get numbers with this chunk, in the order of the numbers.
+    pub(super) seen: Vec<u64>,
+    /// Number of events that are compared with this chunk. Later events are compared with the next chunk, but
+    /// comparisons may search them.
+    pub(super) end: usize,
 }
 
 /// Returns an error if the system does not provide this many bytes.
@@ -58,18 +63,15 @@ impl Chunk {
         }
     }
 
-    /// Links the events, from the last to the first.
-    pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
-        let cpus = geometry.nodes.len();
+    /// Links the events, from the last to the first. The frames of all events must have numbers.
+    pub(super) fn link(&mut self, numbers: &FrameNumbers, cpus: usize) -> Result<(), String> {
         let mut next_on_cpu = vec![NEVER; cpus];
         // For each frame, the index of the next event about it, plus 1. The value is 0 if there is no such
         // event. Most frames never occur, and a table of zeros takes memory only where it is written.
-        for event in &self.events {
-            event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
-        }
-        let bytes = geometry.numbers().saturating_mul(size_of::<u32>());
+        let bytes = numbers.count().saturating_mul(size_of::<u32>());
         room_for(bytes.saturating_add(BESIDE_BYTES), "links of pages")?;
-        let mut next_of_frame = vec![0_u32; geometry.numbers()];
+        let mut next_of_frame = vec![0_u32; numbers.count()];
+        self.done.clear();
         self.done.resize(self.events.len(), false);
         self.links.clear();
         let unlinked =
@@ -91,7 +93,7 @@ impl Chunk {
             if let Some(next) = next_on_cpu.get_mut(usize::from(event.cpu)) {
                 link.on_cpu = std::mem::replace(next, index as u32);
             }
-            if let Some(place) = event.frame().and_then(|pfn| geometry.locate(pfn.0)) {
+            if let Some(place) = event.frame().and_then(|pfn| numbers.locate(pfn.0)) {
                 let start = place.frame as usize;
                 let next = next_of_frame[start].wrapping_sub(1);
                 link.of_frame = next;
@@ -117,12 +119,6 @@ impl Chunk {
             };
         }
         Ok(())
-    }
-
-    /// Drops the events up to `end`. Later events that are marked as done stay marked.
-    pub(super) fn forget(&mut self, end: usize) {
-        self.events.drain(..end.min(self.events.len()));
-        self.done.drain(..end.min(self.done.len()));
     }
 
     /// The next event of the same task.
@@ -157,36 +153,16 @@ pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pageset_core::ZoneKind;
-    use pageset_core::policy::LINUX_6_12;
     use pageset_trace::irq_flag;
-    use pageset_trace::{Layout, Node, Sysctls, ZoneDescription};
 
-    use super::super::geometry::LimitsFrom;
     use super::*;
 
     fn linked(events: Vec<Event>) -> Chunk {
-        let machine = Layout {
-            kernel: "6.12".into(),
-            architecture: "x86_64".into(),
-            page_size: 4096,
-            assumed: Vec::new(),
-            cpus: 2,
-            sysctls: Sysctls::default(),
-            nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
-            caches: Vec::new(),
-            zones: vec![ZoneDescription {
-                start_pfn: 4096,
-                spanned: 4096,
-                present: 4096,
-                managed: 4096,
-                ..ZoneDescription::empty(0, ZoneKind::Dma32)
-            }],
-        };
-        let mut geometry =
-            Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).expect("a small machine");
+        let mut numbers = FrameNumbers::default();
+        numbers.add_zone(4096, 8192);
+        events.iter().for_each(|event| numbers.see(event.pfn).expect("a small zone"));
         let mut chunk = Chunk { events, ..Chunk::default() };
-        chunk.link(&mut geometry).expect("expected enough memory for the links of a few frames");
+        chunk.link(&numbers, 2).expect("expected enough memory for the links of a few frames");
         chunk
     }
 

@@ -7,9 +7,9 @@
 //!
 //! The files, beginning with the files that use no other files:
 //!
-//! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (from each event to
-//!   later events), `after_free` (where a freed block went), `late` (allocations that are reported late),
-//!   `explain`, `report`.
+//! - Parts of a comparison: `classes`, `mode`, `numbers` (of frames), `geometry` (zones and limits), `links`
+//!   (from each event to later events), `linker` (reads and links the events on a second thread), `after_free`
+//!   (where a freed block went), `late` (allocations that are reported late), `explain`, `report`.
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
@@ -33,8 +33,10 @@ mod free;
 mod free_run;
 mod geometry;
 mod late;
+mod linker;
 mod links;
 mod mode;
+mod numbers;
 mod options;
 mod page_set;
 mod refill;
@@ -51,7 +53,7 @@ pub use options::{VerifyError, VerifyOptions};
 pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
 
 use pageset_core::POLICIES;
-use pageset_trace::{BLOCK_EVENTS_MAX, EventKind, TraceReader};
+use pageset_trace::TraceReader;
 
 use crate::kernel_policy::policy_of_kernel;
 use crate::recorded::{self, RecordedKinds, needs};
@@ -59,16 +61,11 @@ use crate::stretch::OneSetting;
 use engine::Engine;
 use explain::Explainer;
 use geometry::LimitsFrom;
+use linker::{CHUNK_EVENTS_MAX, LinkError, Linker};
 use links::{BESIDE_BYTES, Chunk};
 
-/// Maximum number of events in a chunk. A recording is compared chunk by chunk, and a chunk with its links
-/// takes 90 MiB.
-const CHUNK_EVENTS_MAX: usize = 2 << 20;
 /// The remedy of short memory.
 const MORE_MEMORY: &str = "free some memory, or raise the limit (`ulimit -v`, the control group)";
-/// Number of events at the end of a chunk that are compared only together with the next chunk. A comparison
-/// of an event may search this many later events.
-const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
 ///
@@ -119,29 +116,20 @@ pub fn verify(
     let announced = usize::try_from(info.events.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     chunk.reserve(announced.min(CHUNK_EVENTS_MAX)).map_err(|problem| unusable(problem, MORE_MEMORY))?;
     links::room_for(BESIDE_BYTES, "tables").map_err(|problem| unusable(problem, MORE_MEMORY))?;
-    let mut block = Vec::new();
-    let (mut events, mut kinds) = (0, [0; EventKind::COUNT]);
-    let mut is_read = false;
-    while !is_read {
-        while !is_read && chunk.events.len() <= CHUNK_EVENTS_MAX - BLOCK_EVENTS_MAX {
-            match reader.read_block(&mut block)? {
-                0 => is_read = true,
-                _ => {
-                    recorded::count(&mut kinds, &block);
-                    chunk.events.extend_from_slice(&block);
-                }
-            }
-        }
-        engine.link(&mut chunk).map_err(|problem| unusable(problem, MORE_MEMORY))?;
-        // The last events are compared together with the next chunk. Comparisons of earlier events may
-        // already search the last events.
-        let seen = if is_read { 0 } else { LOOK_AHEAD };
-        let end = chunk.events.len().saturating_sub(seen);
-        engine.compare(&mut chunk, end);
-        chunk.forget(end);
-        events += end as u64;
+    let mut linker = Linker::new(&mut reader, engine.geometry.numbers.clone(), engine.cpus.len());
+    let mut events = 0;
+    let compared = linker.for_each_chunk(chunk, |chunk| {
+        engine.make_room(chunk)?;
+        engine.compare(chunk);
+        events += chunk.end as u64;
         progress(events);
-    }
+        Ok(())
+    });
+    compared.map_err(|error| match error {
+        LinkError::Trace(error) => error.into(),
+        LinkError::Unusable(problem) => unusable(problem, MORE_MEMORY),
+    })?;
+    let kinds = linker.kinds;
     RecordedKinds::new(&info, &kinds).require(needs::VISITS, &info)?;
     Ok(Verification {
         trace: path,

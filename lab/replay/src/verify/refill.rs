@@ -5,9 +5,9 @@ use pageset_trace::{Event, EventKind};
 
 use super::classes::Class;
 use super::engine::Engine;
-use super::geometry::Place;
 use super::late::is_late;
 use super::links::Chunk;
+use super::numbers::Place;
 use super::page_set::{Home, Scalars};
 
 /// How many later events of a CPU are searched for the late report of an allocation.

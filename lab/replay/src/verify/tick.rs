@@ -8,9 +8,9 @@ use pageset_trace::{Event, EventKind};
 use super::classes::Class;
 use super::cpu_state::Tick;
 use super::engine::Engine;
-use super::geometry::Place;
 use super::links::{Chunk, same_context};
 use super::mode::Mode;
+use super::numbers::Place;
 use super::page_set::Home;
 
 /// A page set of a remote node is emptied after this many ticks without use. Source: spec §2.11.
