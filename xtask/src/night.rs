@@ -186,7 +186,7 @@ const UNSANITIZED: [(&str, &str); 6] = [
     ("exhausted_address_space_is_said", "leaves too little address space for the sanitizer's memory"),
     ("tables_that_are_not_used_take_no_memory", "counts the sanitizer's memory, too"),
     ("a_denied_call_is_named_with_what_allows_it", "denies calls that the sanitizer makes"),
-    ("the_calls_that_the_guide_lists_are_all_that_a_pool_makes", "denies calls that the sanitizer makes"),
+    ("the_calls_that_the_guide_lists_are_all", "denies calls that the sanitizer makes"),
     ("locked_pages_do_not_go_back_until_they_are_unlocked", "sanitizers replace mlock, and lock nothing"),
     ("memory_of_pages_without_an_owner_outlives_the_pool", "leaks memory on purpose"),
 ];
