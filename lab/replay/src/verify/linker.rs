@@ -211,8 +211,11 @@ mod tests {
         }
     }
 
-    /// Returns the events that each chunk compares, and whether a later event of the chunk is linked.
-    fn compared(end: u64, fails_at: u64) -> (Vec<(Vec<u64>, bool)>, Result<(), LinkError>) {
+    /// The events that a chunk compares, and whether a later event of the chunk is linked.
+    type Compared = (Vec<u64>, bool);
+
+    /// Returns what each chunk compares.
+    fn compared(end: u64, fails_at: u64) -> (Vec<Compared>, Result<(), LinkError>) {
         let (mut reader, mut found, mut seen) = (frees(end, fails_at), Vec::new(), 0);
         let result = linker(&mut reader).for_each_chunk(Chunk::default(), |chunk| {
             seen += chunk.seen.len() as u64;
