@@ -224,7 +224,7 @@ impl Row {
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
         let frames = frames_of(heads, order);
         // The upper bit of the frame after each block. If that bit is clear, the block is larger than
-        // `order`.
+        // `order`, or a withheld frame follows the block.
         let next = heads << frames_in(order);
         let looked_at = frames | (frames | next) << ROW_FRAMES;
         if heads & !STARTS[order.index() & 15] != 0 || self.0 & looked_at != (heads | next) << ROW_FRAMES {
@@ -414,8 +414,8 @@ pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
     blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
 }
 
-/// The frames of these blocks, as bits. Each block is given by a bit at its first frame, and the order is at
-/// most a row's. The subtraction sets the bits up to the block's last frame.
+/// The frames of these blocks, as bits. `heads` has a bit for each block, at the block's first frame. `order` is
+/// at most `ROW_ORDER`. The subtraction sets the bits up to the block's last frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     (heads << frames_in(order)).wrapping_sub(heads)

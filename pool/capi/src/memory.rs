@@ -15,7 +15,7 @@ use crate::failure::{FORKED, Failure, number};
 use crate::pools::{PoolHandle, open};
 
 /// Reports the progress of pageset_populate: the number of resident bytes, and of all bytes to populate. Any
-/// of its threads may call the function, but two calls never overlap. If the result is not 0, the work ends.
+/// thread of pageset_populate may call the function, but two calls never overlap. If the result is not 0, the work ends.
 /// The function must return, without longjmp or a C++ exception.
 pub type ProgressCallback =
     Option<extern "C" fn(context: *mut c_void, done_bytes: usize, total_bytes: usize) -> c_int>;

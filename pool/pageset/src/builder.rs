@@ -151,7 +151,7 @@ impl Builder {
         self
     }
 
-    /// Keeps the page behind every address of the pool until the pool is dropped. Use it for a pool that is
+    /// The pool gives no page back. So an address that has a page keeps it until the pool is dropped. Use this for a pool that is
     /// registered as a whole: buffers of io_uring, a memory region of RDMA, the UMEM of AF_XDP, memory of
     /// vhost or VFIO.
     ///

@@ -19,7 +19,7 @@ fn read(path: &str) -> usize {
     fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Sets both numbers to 4 until the value is dropped.
+/// Sets the numbers of `KEYS` to 4. When this value is dropped, the numbers get their earlier values.
 struct FourAndFour {
     before: [usize; 2],
     _one_at_a_time: MutexGuard<'static, ()>,

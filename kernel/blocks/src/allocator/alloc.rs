@@ -44,8 +44,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(share.pfn(self.still(block, frame, wanted)?))
     }
 
-    /// Takes the block that the CPU freed last, if that block is still free. The block is in the CPU's
-    /// caches.
+    /// Takes the block of the wanted order that the CPU freed last, if that block is still free. The block is
+    /// in the CPU's caches.
     ///
     /// Does not take the block if its buddy is free, too. Both form a larger free block, which a larger
     /// request may need.

@@ -94,8 +94,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         allocated
     }
 
-    /// Frees blocks of one order. Consecutive blocks of one row are freed together. Returns the number of
-    /// blocks that were not in use with this order.
+    /// Frees blocks of one order. If blocks that follow each other in `blocks` lie in one row, one exchange
+    /// frees them together. Returns the number of blocks that were not in use with this order.
     #[inline(always)]
     pub fn free_many(&self, cpu: CpuId, order: Order, blocks: impl Iterator<Item = Pfn> + Clone) -> usize {
         let Some((zone, _)) = blocks.clone().next().and_then(|first| self.locate(first)) else {

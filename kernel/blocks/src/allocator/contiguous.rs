@@ -198,9 +198,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The aligned ranges of this many frames that have only whole pageblocks. `frames` is at least a
-    /// pageblock's. A range of whole units begins at a member of the set of whole units. For other ranges,
-    /// this function reads the set of whole pageblocks once. After a pageblock that is missing there, the
-    /// next range begins.
+    /// pageblock's. A range of whole units begins at a member of the set of whole units. Another range
+    /// begins at a member of the set of whole pageblocks. After a pageblock that is missing there, the next
+    /// range begins. Ranges may overlap.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<FrameId>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;

@@ -87,7 +87,7 @@ impl TableCounts {
     };
 
     /// Counts the entries of all tables of an allocator with these numbers of pageblocks, zones, CPUs and
-    /// nodes. `const`, for the lengths of statics.
+    /// nodes. This function is `const`, so a program can use the numbers as lengths of static tables.
     ///
     /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both
     /// ends.

@@ -1,4 +1,4 @@
-//! The allocator with the arrays of all CPUs.
+//! Tests `EveryCpu`: one allocator, with arrays for each CPU above it.
 
 use pageset_blocks::EveryCpu;
 use pageset_core::{AllocError, CpuId, FrameAllocator, MigrateType, Order, Pfn};

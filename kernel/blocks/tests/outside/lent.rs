@@ -80,7 +80,7 @@ fn a_memory_map_with_holes_becomes_an_allocator() {
     });
     let allocator = allocator.unwrap();
     assert_eq!(lent.end, 0xb000, "the tables lie at the end of the largest range");
-    // Some features of the crate, such as `model-checkers`, make tables longer.
+    // Some features of the crate, such as `line-counts`, make tables longer.
     assert!((6..=9).contains(&(lent.end - lent.start)), "256 MiB and 4 CPUs need some 24 KiB: {lent:?}");
     let census = allocator.validate().unwrap();
     assert_eq!(census.free, all - (lent.end - lent.start));

@@ -1,5 +1,5 @@
-//! Tests the work that frees leave to the next search: a free makes its pageblock unsettled, and changes no
-//! other set.
+//! Tests the work that frees leave to the next search. A free only makes its pageblock unsettled, unless all
+//! frames of the pageblock are free now. The next search moves the pageblock to its set.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};

@@ -62,7 +62,7 @@ impl<L: BlockList> Pcp<L> {
         let blocks = |list: ListIndex| self.lists[list].len(frames) as i32;
         let counted: i32 = match counting {
             Counting::Pages => return true,
-            // Without the feature `lab`, an allocator refuses policies with another count.
+            // Without the feature `lab`, an allocator refuses a policy that counts anything but pages.
             _ if !HAS_LAB => return true,
             Counting::Blocks => (0..scheme.lists()).map(blocks).sum(),
             Counting::PagesOfClass => {

@@ -22,7 +22,7 @@ pub const LINUX_6_18: Policy = Policy {
 
 /// Releases 6.16 to 6.18.6, before a stable release changed the tick.
 ///
-/// Source: the changelog of 6.18.7 names the change to decay in slices.
+/// Source: the changelog of 6.18.7. From that release on, decay drains in slices.
 pub const LINUX_6_18_0: Policy = Policy {
     name: "linux-6.18.0",
     kernel: "6.16 to 6.18.6",

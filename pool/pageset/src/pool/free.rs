@@ -45,7 +45,8 @@ impl Inner {
         }
     }
 
-    /// Frees a run, or a block whose array is full. If the array is full, also flushes half of it.
+    /// Frees frames that did not go into an array: a run, a block without an array, or a block whose array is full
+    /// or locked. If the array is full, also flushes half of it.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {

@@ -274,8 +274,8 @@ fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     }
 }
 
-/// The number of pageblocks that 4000 pages in flight use in the end, with a call beside every 20 000 packets, and
-/// after further traffic without such calls.
+/// Returns how many pageblocks 4000 live pages occupy, twice. First: after traffic with a call of `beside` every
+/// 20 000 packets. Second: after more traffic without calls.
 fn pageblocks_in_use(beside: fn(&Pool)) -> (usize, usize) {
     let pool = builder(384).backing(Backing::Plain).build().unwrap();
     let mut seed = 47_u64;

@@ -82,8 +82,8 @@ impl Subject for BlockSubject {
         }
     }
 
-    /// Does nothing. These operations are about page sets, boosts and the reclaimer, and `BlockAllocator` has
-    /// none of these.
+    /// Does nothing. Only `PageAllocator` has calls for page sets, boosts, the reclaimer and a new watermark
+    /// scale factor.
     fn own(&self, _: &Model, _: &Operation) {}
 
     fn look(&self, model: &Model, _: u32, _: usize, pfn: u64) {
