@@ -24,8 +24,8 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// Number of samples of memory use in a run. The number is small, because the simulator needs as long for one
-/// sample as for some thousand allocations.
+/// Number of samples of memory use in a run. The run has few samples, because the simulator needs as long for
+/// one sample as for some thousand allocations.
 const LOOKS: u64 = 20;
 
 /// Samples of the use of memory during a run.
@@ -45,7 +45,7 @@ struct Looks {
     counted_before: SharedCounts,
 }
 
-/// The measured values.
+/// The values that were measured in a run.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) workers: Vec<CpuId>,
@@ -170,7 +170,7 @@ impl Looks {
         self.next_ps += (1 + (now_ps - self.next_ps) / self.every_ps) * self.every_ps;
     }
 
-    /// The use of memory over all samples, including the last one.
+    /// Returns the use of memory over all samples, and over a last sample that this function takes.
     fn memory(&self, world: &World) -> MemoryUse {
         let usage = usage(world);
         let mean = |sum: u64, last: u64| (sum + last) as f64 / (self.count + 1) as f64;

@@ -22,22 +22,22 @@ pub(crate) struct Prices {
     pub(crate) clear: DataPrices,
     /// Cost of reading or writing one line.
     pub(crate) read: DataPrices,
-    /// Cost of copying one line, without the cost of reading it.
+    /// Cost of copying one line, without the cost of reading the line.
     pub(crate) copy: u64,
     pub(crate) atomic: u64,
     pub(crate) sibling: u64,
     pub(crate) cache: u64,
     pub(crate) node: u64,
-    /// Costs of a line from another node's cache, and from that node's memory, for each pair of nodes, row by
-    /// row.
+    /// For each pair of nodes, row by row: the cost of a line from the second node's cache, and the cost of a
+    /// line from the second node's memory.
     pub(crate) remote: Box<[(u64, u64)]>,
     pub(crate) nodes: usize,
     /// Costs of the planes (networks between groups of nodes), if the machine has planes.
     pub(crate) planes: Option<PlanePrices>,
     pub(crate) lock_pass: u64,
     pub(crate) wakeup: u64,
-    /// The value of [`Processor::slowdown`](crate::engine::Processor::slowdown) while two threads of a core
-    /// are busy.
+    /// The value of [`Processor::slowdown`](crate::engine::Processor::slowdown) if several hardware threads
+    /// of a core have bodies.
     pub(crate) slowdown: u64,
 }
 

@@ -27,7 +27,7 @@ use crate::variation::Variation;
 /// The reason why a simulation cannot be built or run.
 #[derive(Debug, Error)]
 pub enum SimulationError {
-    /// The builder asked for more CPUs than the machine has, or for none.
+    /// The builder asked for more CPUs than the machine has, or for no CPU.
     #[error("cannot use {wanted} CPUs of {machine}: it has {present}")]
     Cpus {
         /// Number of CPUs that the builder asked for.
@@ -82,7 +82,8 @@ pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
-    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. They stay in use during the whole run.
+    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. These blocks stay in use during the whole
+    /// run.
     filled: Vec<(Pfn, Order)>,
 }
 
@@ -145,7 +146,8 @@ impl Simulation {
 
     /// Allocates memory before the run, and frees it after all bodies have ended. Each zone keeps at least as
     /// many free pages as its high watermark. For each node in `left`, the node's highest zone keeps the
-    /// given number of further free pages. This function does nothing if the allocator has no watermarks.
+    /// number of further free pages that `left` gives. This function does nothing if the allocator has no
+    /// watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {
@@ -223,7 +225,7 @@ impl Simulation {
     }
 }
 
-/// Sets the slowdown of each worker that shares a core with another worker.
+/// Sets the slowdown of each CPU with a body whose core has another CPU with a body.
 fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
     for worker in workers {
         let cpu = &engine.cpus[worker.index()];
@@ -368,7 +370,7 @@ impl Builder<'_> {
     }
 
     /// Sets the time between two ticks of a CPU. Linux ticks once a second, so a simulation shorter than a
-    /// second has no tick unless it sets a shorter time.
+    /// second has no tick unless the simulation sets a shorter time.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;

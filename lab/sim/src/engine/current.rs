@@ -2,7 +2,7 @@
 //!
 //! Locks and event sinks look up their simulation in this module, because they cannot hold a reference to
 //! their simulation. A raw lock is created by a constant, and its methods get no context argument. An event
-//! sink must be `Sync`, and a simulation is not.
+//! sink must be `Sync`, and a simulation is not `Sync`.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
@@ -33,7 +33,7 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `body` outside the simulation, so that the allocator's operations cost no virtual time and suspend no
-/// CPU. The scheduler reads the allocator's state in this way.
+/// CPU. The scheduler calls `outside` to read the allocator's state.
 pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.replace(None));
     body()

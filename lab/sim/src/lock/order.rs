@@ -13,8 +13,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Checks the lock order. A CPU calls this function before it takes a lock of this class, or tries to
-    /// take the lock.
+    /// Checks the lock order. A CPU calls this function before it takes a lock of `class`, or tries to take
+    /// such a lock.
     pub(super) fn check(&self, class: LockClass) {
         match class {
             LockClass::Zone => {

@@ -3,9 +3,9 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// Cost of an atomic exchange in these tests. An operation's price includes its first exchange, so only
-/// further exchanges cost this time. The value is so large that one more exchange shows in the sum, and so
-/// small that no tick happens during a test.
+/// Cost of an atomic exchange in these tests. The price of an allocation or free includes the first exchange,
+/// so only further exchanges cost `EXCHANGE_NS`. `EXCHANGE_NS` is so large that one more exchange shows in
+/// the sum, and so small that no tick happens during a test.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
@@ -74,9 +74,9 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     });
     let lines = run(&machine(), [allocates, frees]).lines;
     let [rows, states, ..] = lines.passes;
-    // In each direction, the CPU reads a word of the line and then exchanges the word. The read fetches a
-    // copy of the line. The exchange fetches the line again, to own it exclusively. In the last turn, no CPU
-    // fetches the line back.
+    // In each turn, both CPUs read a word of the line and then exchange the word. The read fetches a copy of
+    // the line. The exchange fetches the line again, because a write needs the only copy. In the first turn,
+    // only the CPU that frees fetches the line from another CPU.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
     assert_eq!(lines.contended, 0, "the CPUs take turns");
