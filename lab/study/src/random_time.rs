@@ -1,7 +1,7 @@
 //! Random times with a known mean.
 //!
-//! With equal times, workers would always queue for a lock in the same order, and the order of the first
-//! round would decide the cost of all rounds. With random times, the order of the workers changes.
+//! With equal times, workers would always queue for a lock in the same order, and the order of their first
+//! queue would decide the cost of all later queues. With random times, the order of the workers changes.
 
 use crate::target::Target;
 

@@ -2,8 +2,8 @@
 
 use super::slots::Chain;
 
-/// Number of pages that a user of memory allocates, or of blocks that it frees, before another user goes on.
-/// Users alternate, because on a real machine they run at the same time.
+/// Number of pages that a user of memory allocates, or of blocks that the user frees, before another user of
+/// memory continues. The users alternate, because on a real machine they run at the same time.
 pub(super) const TURN_PAGES: u64 = 64;
 
 /// A process. When a process ends, all of its memory is freed at once.
@@ -33,10 +33,10 @@ pub(super) enum Kind {
     Job,
 }
 
-/// Work of one user of memory that remains in this step.
+/// The work that one user of memory still has to do in this step.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// A process allocates this many pages.
+    /// A process has this number of pages to allocate.
     Grow { process: usize, pages: u64 },
     /// The kernel reads pages of files into memory.
     Read { pages: u64 },

@@ -16,8 +16,8 @@ pub struct Plan {
     /// The locks. A [`LockId`] is an index into this list.
     pub locks: Vec<LockKind>,
     /// For each node, the number of free pages above the high watermark when the run begins; 0 for nodes that
-    /// are not listed. The other memory is in use during the whole run. `None` if all memory is free when the
-    /// run begins.
+    /// are not listed. Memory that is not free when the run begins stays in use during the whole run.
+    /// `free_pages` is `None` if all memory is free when the run begins.
     pub free_pages: Option<Vec<(NodeId, u64)>>,
 }
 
@@ -29,7 +29,7 @@ pub struct Worker {
     pub body: Body,
 }
 
-/// The code that one worker runs.
+/// The code (*body*) that one worker runs.
 pub type Body = Box<dyn FnOnce(&mut dyn Target) + Send>;
 
 impl fmt::Debug for Worker {

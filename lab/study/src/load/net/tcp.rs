@@ -16,7 +16,7 @@ use crate::target::{Message, Target};
 /// Payload of one segment: the MTU of the loopback. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const SEGMENT_BYTES: u32 = 65_536;
 
-/// Pairs of a sender and a receiver.
+/// The benchmark TCP_STREAM, with pairs of a sender and a receiver.
 pub(in crate::load) const TCP_STREAM: Workload = Workload {
     name: "tcp-stream",
     summary: "netperf TCP_STREAM on the loopback: segments of 64 KiB, two blocks of order 3 each",
