@@ -1,5 +1,5 @@
 //! Chooses the only fitted number of this study: the time of a fault that never waits (its *private time*).
-//! With this number, the row of one thread agrees with the published row.
+//! With the fitted private time, the simulated row of one thread agrees with the published row.
 
 use anyhow::{Context as _, Result};
 use pageset_sim::Machine;
