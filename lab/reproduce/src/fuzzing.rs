@@ -8,8 +8,8 @@ use pageset_study::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 use crate::{Fitted, StudyFile};
 
-/// Largest number of runs of a plan that [`sweep_plan`] checks. Checks of larger plans take longer and find
-/// no further bugs.
+/// Largest number of runs of a plan that [`sweep_plan`] checks. Checks of plans with more runs take longer
+/// and find no further bugs.
 const RUNS_MAX: usize = 10_000;
 
 /// Checks the parser of plans. In a plan that the parser accepts, no run occurs twice, and the plan has at
@@ -82,8 +82,8 @@ pub fn fitted(text: &str) {
 mod tests {
     use super::*;
 
-    /// Calls `parse` with damaged copies of a text. Some copies are cut at a place, and others have one
-    /// changed byte.
+    /// Calls `parse` with damaged copies of a text. Some copies end after a part of the text, and some copies
+    /// have one changed byte.
     fn damaged(text: &str, mut parse: impl FnMut(&[u8])) {
         for at in 0..=text.len() {
             parse(&text.as_bytes()[..at]);

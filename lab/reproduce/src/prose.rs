@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, Result};
 
-/// The headings that the notes of a study may have. The paragraphs below a heading are a section of the
-/// report, or notes that only a quick run shows, or notes on a further table.
+/// The headings that the notes of a study may have. The paragraphs below `NOTES` and `EXPLANATIONS` become
+/// sections of the report. Only a quick run shows the paragraphs below `QUICK`. The paragraphs below `COPIES`
+/// and `MEMORY` are notes on further tables.
 pub(super) const NOTES: &str = "How to read this";
 pub(super) const QUICK: &str = "In a quick run";
 pub(super) const COPIES: &str = "Copies of a recorded build";

@@ -106,7 +106,7 @@ impl Options {
 pub struct Findings {
     /// Published tables with our values.
     pub tables: Vec<Comparison>,
-    /// Tables without published values that belong to the study.
+    /// The study's tables without published values.
     pub more: Vec<Table>,
     /// The state of memory over time, if the study simulates days.
     pub timeline: Option<Table>,

@@ -158,9 +158,9 @@ mod tests {
     use crate::{MACHINES, Simulation, Span};
 
     /// Race: while a receiver waits for a message, the receiver's CPU does its periodic work, which may wait
-    /// for a lock. Meanwhile a sender wakes the receiver and removes it from the list of waiting receivers.
-    /// After its periodic work, the receiver must not wait again, because no sender would wake the receiver.
-    /// If the receiver waits again, its body never ends.
+    /// for a lock. During this periodic work, a sender wakes the receiver and removes the receiver from the
+    /// list of waiting receivers. After its periodic work, the receiver must not wait again, because no
+    /// sender would wake the receiver. If the receiver waits again, its body never ends.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();

@@ -11,14 +11,14 @@ use crate::link::Link;
 const NOBODY: u32 = u32::MAX;
 
 /// Models the cost of a cache line that several CPUs change by atomic operations. Each operation moves the
-/// line to the CPU that does the operation. The time of a move grows with the distance between the two CPUs.
-/// Operations on the line happen one after another. The line holds no data.
+/// line to the CPU that does the operation. The time of a move grows with the distance between the previous
+/// CPU and the next CPU of the line. Operations on the line happen one after another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,
     free_at: AtomicU64,
     /// The link that carries the line between bricks (groups of nodes). Without a link, the time of a move
-    /// depends only on the distance between the two CPUs.
+    /// depends only on the distance between the previous CPU and the next CPU of the line.
     link: Option<Arc<Link>>,
 }
 

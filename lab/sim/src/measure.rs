@@ -64,8 +64,7 @@ impl Measure {
         world.engine.enter_mark(begins);
         world.engine.enter_mark(ends);
         let every_ps = (ends.since(begins).0 / LOOKS).max(1);
-        // Pages that are in use now were allocated before the run, so they do not count as the run's use of
-        // memory.
+        // Pages that are in use before the run do not count as the run's use of memory.
         let before = current::outside(|| usage(world));
         let pages = available(&before) + before.held;
         Self {
@@ -189,7 +188,7 @@ impl Looks {
 }
 
 /// The number of free pages that every CPU could take. Pages that are reserved for one CPU count too, because
-/// other CPUs take them if they find no other pages.
+/// other CPUs take reserved pages if they find no other pages.
 fn available(usage: &FrameUsage) -> u64 {
     usage.free + usage.at_hand
 }

@@ -135,8 +135,8 @@ pub struct LineTraffic {
     pub passes: [u64; Self::TABLES.len()],
     /// Number of times that a CPU waited for a line because the line was still on its way to another CPU.
     pub contended: u64,
-    /// The sum over all fetches of the time from asking for a line until it arrived, including waiting, in
-    /// picoseconds.
+    /// The sum of the times of all fetches, in picoseconds. The time of a fetch begins when the CPU asks for
+    /// the line and ends when the line arrives.
     pub(crate) pass_ps: u64,
 }
 
@@ -165,7 +165,7 @@ impl LineTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
     /// Average number of free pages that CPUs held for themselves during the measured time. Other CPUs cannot
-    /// take held pages.
+    /// take pages that a CPU holds for itself.
     pub held_mean: f64,
     /// Largest number of free pages, over all samples, that all CPUs together held for themselves.
     pub held_peak: u64,
@@ -236,7 +236,7 @@ pub struct Outcome {
     pub behind_drains: Latency,
     /// How long each free of a single block took. Calls that free a list of blocks are not included.
     pub free: Latency,
-    /// Largest number of pages that were in page sets at one moment of the measured time.
+    /// Largest number of pages that were in all page sets together at one moment of the measured time.
     pub cached_peak: u64,
     /// Number of pages that were in page sets at the end of the measured time.
     pub cached_at_end: u64,
@@ -246,8 +246,8 @@ pub struct Outcome {
     /// Numbers of free, cached, allocated and leaked frames after the run, counted by the allocator's
     /// `validate`.
     pub census: FrameCensus,
-    /// Workers that never ended, because they waited and no running worker was left that could wake them. The
-    /// pages that these workers held were never freed.
+    /// Workers that never ended, because these workers waited and no running worker was left that could wake
+    /// them. The pages that these workers held were never freed.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 

@@ -16,7 +16,7 @@ const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 /// The number of a step, which stands for a time of use. The first step has the number 1.
 pub(crate) type Step = u64;
 
-/// The lines that one CPU used last, in the order of their last use, divided into steps. The state models two
+/// The lines that one CPU used, in the order of their last use, divided into steps. The state models two
 /// caches. Each cache holds as many of the most recently used lines as fit. A line that is used again moves
 /// to the newest step, and other lines keep their order.
 #[derive(Debug)]

@@ -146,7 +146,7 @@ impl Simulation {
 
     /// Allocates memory before the run, and frees it after all bodies have ended. Each zone keeps at least as
     /// many free pages as its high watermark. For each node in `left`, the node's highest zone keeps the
-    /// number of further free pages that `left` gives. This function does nothing if the allocator has no
+    /// number of further free pages that `left` gives. `fill_memory` does nothing if the allocator has no
     /// watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
@@ -293,8 +293,8 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of all CPUs during the idle time. This function calls the allocator directly,
-    /// because no body runs any more. Returns the number of pages that CPUs hold after two ticks.
+    /// Does the periodic work of all CPUs during the idle time. `rest` calls the allocator directly, because
+    /// no body runs any more. Returns the number of pages that CPUs hold after two ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {

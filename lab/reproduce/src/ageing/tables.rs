@@ -107,8 +107,8 @@ fn day_percent(moment: usize) -> f64 {
     100.0 * ((moment + 1) as f64 / f64::from(MOMENTS)).min(1.0)
 }
 
-/// Draws the number of clean units over the day, with one line for each policy. The first line shows the
-/// largest possible number of clean units.
+/// Draws the number of clean units over the day, with one line for each policy. The first line of the figure
+/// shows the largest possible number of clean units.
 pub(super) fn figure(runs: &[Days]) -> Figure {
     let mut figure =
         Figure::new("What a day does to memory: units of 1 GiB that could still become one page");

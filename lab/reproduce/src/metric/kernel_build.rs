@@ -1,14 +1,14 @@
 //! Computes the time of a kernel build from the figures of a simulated build.
 //!
 //! In the simulated build, all CPUs compile all the time. A real build also has steps that run on one CPU at
-//! a time, such as linking, extracting symbols and compressing. These steps never wait for locks. So a better
-//! allocator shortens compiling by a larger percentage than the whole build.
+//! a time, such as linking, extracting symbols and compressing. The steps on one CPU never wait for locks. So
+//! a better allocator shortens compiling by a larger percentage than the whole build.
 
 use pageset_study::simulate::{RunResult, RunSpec};
 
 /// The part of a build's CPU time during which only one CPU works. 0.011 is the median of five published
-/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). This part of a build is `(elapsed x CPUs - CPU time) /
-/// (CPUs - 1) / CPU time`, if all other work runs on all CPUs:
+/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). The part of a build's CPU time during which only one CPU
+/// works is `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU time`, if all other work runs on all CPUs:
 ///
 /// | CPUs | elapsed, s | CPU time, s | published at |
 /// |---|---|---|---|

@@ -46,8 +46,8 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
 /// lines of 128 bytes. `PREZERO_THREADS` has the numbers of threads of these runs.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Number of pages of each thread in the runs with prezeroing. These pages take ten times as much memory as a
-/// cache has, so pages that were cleared early have left the cache.
+/// Number of pages of each thread in the runs with prezeroing. The pages of one thread take ten times as much
+/// memory as a cache has, so pages that were cleared early have left the cache.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {

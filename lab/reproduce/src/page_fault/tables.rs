@@ -162,7 +162,7 @@ struct Steps {
     all: usize,
     agreed: usize,
     /// Number of steps without a printed change. The null model, the forecast that nothing ever changes, is
-    /// right for these steps.
+    /// right for steps without a printed change.
     null_model: usize,
     /// Number of steps with a printed change and a simulated change in the same direction.
     changes_met: usize,

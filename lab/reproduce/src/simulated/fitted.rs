@@ -78,7 +78,7 @@ impl Fitted {
         Ok(format!("{}\n{}", Self::HEADING, toml::to_string(self)?))
     }
 
-    /// Returns the value of a parameter, if it was fitted on this row of this table.
+    /// Returns the value of `parameter`, if the parameter was fitted on the row `row` of the table `table`.
     pub(crate) fn get(&self, table: &str, row: &str, parameter: &str) -> Option<u64> {
         self.find(table, row, parameter).map(|fitted| fitted.value)
     }

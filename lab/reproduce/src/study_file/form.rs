@@ -113,8 +113,8 @@ pub(super) struct TableForm {
     pub(super) only: Option<Spanned<Texts>>,
     /// Name of the CSV column that has the names of the rows.
     pub(super) named_by: Option<Spanned<String>>,
-    /// Name of a CSV column that has a different text in each line. If a table has the key `each_line`, its
-    /// list of rows is repeated for each line of the CSV.
+    /// Name of a CSV column that has a different text in each line. If a table has the key `each_line`, the
+    /// table has all rows of its key `rows` once for each line of the CSV.
     pub(super) each_line: Option<Spanned<String>>,
     /// The columns and rows of the table.
     pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,

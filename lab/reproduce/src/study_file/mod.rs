@@ -223,7 +223,8 @@ impl Study for StudyFile {
         let mut more: Vec<_> =
             self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
         if let Some((_, of)) = copied {
-            // The comparison of the copies leaves the list of tables, because it is not a published table.
+            // `run` removes the comparison of the copies from the published tables, because this comparison
+            // is not a published table.
             let table = simulated.tables.pop().context("the copies are the last table")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));

@@ -199,7 +199,8 @@ impl RowsFile {
             OpenOptions::new().create(true).read(true).append(true).open(path).with_context(cannot_write)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => bail!("{}: another sweep writes rows here", path.display()),
-            // Other errors of the lock do not matter, because some file systems have no locks.
+            // The sweep ignores an error that says that the file cannot be locked, because some file systems
+            // have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let extent = rows

@@ -1,11 +1,11 @@
 //! Decides when a virtual CPU gets a lock.
 //!
 //! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs ahead
-//! of the others. So when a second CPU asks for the lock, the first CPU may already have released the lock,
-//! at a later virtual time than the second CPU's clock. If the lock is already released, the second CPU is
-//! not suspended. The second CPU's clock moves to the time of the release plus the time of passing the lock
-//! on. The second CPU is suspended only if the holder is suspended too, for example because the holder waits
-//! for another lock or has computed for a long time.
+//! of the other CPUs. So when a second CPU asks for the lock, the first CPU may already have released the
+//! lock, at a later virtual time than the second CPU's clock. If the lock is already released, the second CPU
+//! is not suspended. The second CPU's clock moves to the time of the release plus the time of passing the
+//! lock on. The second CPU is suspended only if the holder is suspended too, for example because the holder
+//! waits for another lock or has computed for a long time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -39,9 +39,9 @@ pub struct VirtualLock {
 pub struct Hold {
     /// The slot of the lock's queue; `u32::MAX` if the lock has no queue.
     pub(super) slot: u32,
-    /// Time at which the hold began.
+    /// Virtual time at which the CPU got the lock, in picoseconds.
     pub(super) since: u64,
-    /// A hold must stay with the CPU that took the lock, so it is not `Send`.
+    /// A `Hold` must stay with the CPU that took the lock, so a `Hold` is not `Send`.
     _not_send: PhantomData<*const ()>,
 }
 

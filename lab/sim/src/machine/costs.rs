@@ -72,7 +72,8 @@ pub struct Costs {
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
     /// Number of cache lines that move from CPU to CPU together with a zone's lock, because the lock protects
-    /// them: free-list heads and counters. The simulation uses the same number for the lock of an LRU list.
+    /// them: free-list heads and counters. The simulation moves `zone_lines` cache lines together with the
+    /// lock of an LRU list too.
     pub zone_lines: u32,
     /// Cost of touching a frame's metadata, which is one cache line.
     pub metadata: ByLevel,
@@ -123,9 +124,9 @@ pub struct Costs {
 pub struct AtDistance {
     /// Distance to the node, as in the firmware's table (10 is the CPU's own node).
     pub distance: u8,
-    /// Cost of a line from the other node's cache, in nanoseconds.
+    /// Cost of a cache line from a cache of the distant node, in nanoseconds.
     pub cache_ns: f64,
-    /// Cost of a line from the other node's memory, in nanoseconds.
+    /// Cost of a cache line from the memory of the distant node, in nanoseconds.
     pub memory_ns: f64,
     /// Source of the numbers.
     pub source: String,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Caches, Costs, Machine, Planes, TickPhase, Topology, ZoneLayout};
 
-/// A machine file, before it is checked.
+/// The contents of a machine file that is not checked yet.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -49,8 +49,8 @@ struct TopologyTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Level {
-    /// Number of nodes in one group. This number of nodes must be a multiple of the number of nodes at the
-    /// previous level.
+    /// Number of nodes in one group. The number of nodes in a group must be a multiple of the number of nodes
+    /// in a group of the previous level.
     nodes: u32,
     /// Distance between two nodes of this group that are in different groups of the previous level.
     distance: u8,

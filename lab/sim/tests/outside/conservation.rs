@@ -64,8 +64,8 @@ fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outco
     assert!(outcome.stuck.is_empty(), "{name}");
     assert_eq!((outcome.census.allocated, outcome.census.leaked), (0, 0), "{name}");
     assert!(outcome.counts.allocs > 1000, "{name}: {:?}", outcome.counts);
-    // At the end of the measured time, at most a fifth of the pages are in use. The other pages are free,
-    // inside whole pageblocks or outside them.
+    // At the end of the measured time, at most a fifth of the pages are in use. The pages that are not in use
+    // are free, inside or outside whole pageblocks.
     let (pages, memory) = (machine.memory_bytes() / 4096, outcome.memory);
     let free = memory.whole_at_end * 512 + memory.apart_at_end;
     assert!(

@@ -87,7 +87,7 @@ fn agrees(what: &str, simulated: f64, computed: f64, tolerance: f64) {
     );
 }
 
-/// Machine repairman model, M/M/1//N: the probability that k of N CPUs wait for the lock or hold it is
+/// Machine repairman model, M/M/1//N: the probability that k of N CPUs wait for the lock or hold the lock is
 /// proportional to N!/(N-k)! (S/Z)^k. S is the mean hold, Z the mean time of thinking.
 #[test]
 fn a_closed_queue_agrees_with_the_machine_repairman_formula() {

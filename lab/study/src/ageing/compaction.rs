@@ -16,14 +16,14 @@ pub enum Compaction {
     /// No page is moved.
     None,
     /// Linux's rule: pages move out of the lowest pageblocks, into free places of the highest pageblocks.
-    /// Source: the kernel's documentation describes one scanner from each end of memory. The amount of work
-    /// is a guess: while less than 1 % of all pageblocks are free, each step of the day empties at most 32
-    /// pageblocks.
+    /// Source: the kernel's documentation describes one scanner from each end of memory. How many pageblocks
+    /// this rule empties is a guess: at most 32 pageblocks in each step of the day, while less than 1 % of
+    /// all pageblocks are free.
     Linux,
     /// Linux's rule and the rule of the RFC of 2026. The RFC moves pages out of a unit that is nearly full
     /// and has pages that cannot be moved. A unit is nearly full if it has at most one free pageblock, or
-    /// fewer free pages than two pageblocks have pages. The RFC's rule stops moving pages out of a unit when
-    /// the unit has three free pageblocks.
+    /// less free memory than two pageblocks. The RFC's rule stops moving pages out of a unit when the unit
+    /// has three free pageblocks.
     Rfc,
 }
 
@@ -37,8 +37,8 @@ const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
 const WANTED_PAGEBLOCKS: u32 = 3;
 const SHORT_PAGEBLOCKS: u32 = 2;
 
-/// The positions of the two scanners. The first scanner finds pages to move, and the second scanner finds
-/// free places for these pages.
+/// The positions of two scanners. The first scanner finds pages to move, and the second scanner finds free
+/// places for these pages.
 #[derive(Debug, Default)]
 pub(super) struct Scanners {
     /// The number of the next pageblock to empty.

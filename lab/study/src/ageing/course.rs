@@ -51,7 +51,7 @@ pub struct Moment {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Course {
-    /// Samples at equal intervals over the day. The last sample is at the end of the day.
+    /// Samples at equal intervals over the day. The last sample in the list is from the end of the day.
     pub moments: Vec<Moment>,
 }
 

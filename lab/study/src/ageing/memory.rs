@@ -23,7 +23,7 @@ enum Form {
     /// The allocator had no memory for the request.
     Missing,
     Block,
-    /// The allocator had no movable block of this size, so the caller got single pages.
+    /// The allocator had no movable block of the requested size, so the caller got single pages.
     Scattered,
 }
 

@@ -46,7 +46,7 @@ pub struct Services {
     pub permille: u32,
     /// Memory of one service. Guess.
     pub each_permille: u32,
-    /// Average life of a service before it is restarted: a third of a day. Guess.
+    /// Average life of a service from its start to its restart: a third of a day. Guess.
     pub life_steps: u32,
     /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,

@@ -18,7 +18,7 @@ pub struct ContestRow {
     #[serde(flatten)]
     pub shared: SharedCounts,
     /// Average number of free frames, over the time of the recording, that CPUs held for themselves. Other
-    /// CPUs cannot take held frames.
+    /// CPUs cannot take frames that a CPU holds for itself.
     pub held_mean: f64,
     /// Largest number of free frames that all CPUs together held for themselves at one time.
     pub held_peak: u64,

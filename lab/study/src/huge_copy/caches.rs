@@ -161,7 +161,7 @@ impl Model<'_> {
                 moved += written + u64::from(!is_hit);
                 self.total.source_hits += counts * f64::from(u8::from(is_hit));
             }
-            // The kernel stores whole lines, so a line is not read before it is stored.
+            // The kernel stores whole lines, so the processor does not read a line before the store.
             moved += match store {
                 Store::Cached => self.touch(process, own + page, true).1,
                 Store::Stream => 1,

@@ -131,7 +131,7 @@ fn build_purgers(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The program that takes page faults, on a CPU that is not a purger.
+/// The program of a CPU that is not a purger. The program faults in pages.
 struct Program {
     lru: Lru,
     heaps: Vec<ChannelId>,

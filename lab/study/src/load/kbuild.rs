@@ -72,8 +72,8 @@ const FAULTS_PER_CALL: u64 = 64;
 const GRACE_NS: u64 = 10_000_000;
 /// Percentage of the processes that end on another CPU than the CPU on which they began. Estimated from
 /// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the freed blocks were allocated by
-/// another CPU. This estimate is rough, because the recording counts blocks and not processes, and does not
-/// show processes that moved to another CPU and back.
+/// another CPU. The estimate of 5 % is rough, because the recording counts blocks and not processes, and does
+/// not show processes that moved to another CPU and back.
 const MOVED_PERCENT: u64 = 5;
 /// Number of pages of a kernel stack. The kernel allocates these pages one by one. Source: spec fault.md
 /// §4.3, "4 x order-0 vmalloc stack pages".

@@ -72,7 +72,7 @@ impl PageCache {
         Arc::new(Self { lists, drains: AtomicBool::new(false) })
     }
 
-    /// Returns each node with the number of cached pages that it has when the run begins.
+    /// Returns each node with the number of pages in the node's cache when the run begins.
     pub(super) fn rooms(&self) -> Vec<(NodeId, u64)> {
         self.lists.iter().map(|list| (list.node, list.room as u64)).collect()
     }

@@ -70,8 +70,8 @@ impl Topology {
     }
 }
 
-/// The kernel version of the code around the allocator: slabs, sockets and LRU lists. This code differs
-/// between kernel versions too.
+/// The kernel version of the code around the allocator: slabs, sockets and LRU lists. The code around the
+/// allocator differs between kernel versions too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// Linux 4.9, of 2016, and earlier.
@@ -97,7 +97,7 @@ pub struct Parameter {
     pub source: &'static str,
 }
 
-/// Parameters that differ from their defaults, by key.
+/// The values of parameters that differ from their defaults, by the parameter's key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<String, u64>);
 

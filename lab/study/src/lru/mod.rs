@@ -1,9 +1,9 @@
 //! Models LRU lists and their locks. Each memory cgroup has one list with a lock on each node. A CPU takes
 //! the lock once for several pages.
 //!
-//! LRU lists are not part of the allocator, but the kernel adds every anonymous page and every file page to a
-//! list. So the LRU lock is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study
-//! of batch sizes).
+//! LRU lists are not part of the allocator, but the kernel adds every anonymous page and every file page to
+//! an LRU list. So the LRU lock is the most contended lock after the zone lock (spec fault.md §4.1, the 2018
+//! study of batch sizes).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -13,11 +13,11 @@ use crate::{Access, ChannelId, Fill, Message, Target};
 
 /// Number of times that two cores pass the same pages back and forth.
 const ROUNDS: usize = 101;
-/// Three numbers of pages to pass back and forth at a time: a quarter, half, and all of the 208 KiB that a
-/// socket holds. The result is the average of the times with the three numbers. The time for a page depends
-/// on the number of pages, because pages that the other core has just written take longest. On a virtual
-/// machine with 2 Xeon CPUs, for example, copying a page took 1130 ns with at most 160 KiB of pages, and 430
-/// ns with more pages.
+/// Three numbers of pages that two cores pass back and forth together. These pages take a quarter, half, or
+/// all of the 208 KiB that a socket holds. The measured cost is the average of the costs with the three
+/// numbers of pages. The time for a page depends on the number of pages, because pages that the other core
+/// has just written take longest. On a virtual machine with 2 Xeon CPUs, for example, copying a page took
+/// 1130 ns with at most 160 KiB of pages, and 430 ns with more pages.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);

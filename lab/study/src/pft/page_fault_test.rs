@@ -63,7 +63,7 @@ pub struct PftSpec {
     pub gib: Option<f64>,
     /// Number of threads. Default: one thread for each CPU.
     pub threads: Option<u32>,
-    /// Number of repetitions. Default: 10 repetitions, or 1 in a simulation.
+    /// Number of repetitions of the test. Default: 10 repetitions, or one repetition in a simulation.
     pub repetitions: Option<u32>,
     /// Number of cache lines that a thread writes in each page.
     pub lines: u32,

@@ -47,9 +47,9 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
     Ok(RunResult::new(&outcome, &resolved))
 }
 
-/// Checks the names and the values of a spec, and whether the workload fits the machine. This function does
-/// not run the simulation. If the workload is a recording (`trace:`), this function checks nothing, because a
-/// check would have to read the recording.
+/// Checks the names and the values of a spec, and whether the workload fits the machine. `check` does not run
+/// the simulation. If the workload is a recording (`trace:`), this function checks nothing, because a check
+/// would have to read the recording.
 ///
 /// # Errors
 ///

@@ -88,12 +88,12 @@ pub struct SharedUse {
     /// a CPU changed data that all CPUs of a zone share, plus `contended_lines`.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last,
-    /// at any time before. This number is 0 for Linux's allocator.
+    /// at any time before. `line_transfers` is 0 for Linux's allocator.
     pub line_transfers: u64,
     /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
     /// For each table of an allocator without locks, the number of cache lines that CPUs fetched from other
-    /// CPUs. This map is empty for Linux's allocator.
+    /// CPUs. `line_passes` is empty for Linux's allocator.
     pub line_passes: BTreeMap<String, u64>,
     /// Number of times that a CPU waited for a line because the line was still moving to another CPU.
     pub line_waits: u64,
@@ -102,7 +102,7 @@ pub struct SharedUse {
     /// Number of requests that got memory of another migratetype.
     pub fallbacks: u64,
     /// Average number of free pages that CPUs held for themselves during the measured time. Other CPUs cannot
-    /// take held pages.
+    /// take pages that a CPU holds for itself.
     pub held_mean: f64,
     /// Largest number of pages that were in use or held by CPUs. A tool such as `free` reports both kinds of
     /// pages as used memory.

@@ -11,8 +11,8 @@ use super::partial::PartialRule;
 use crate::load::setup::Generation;
 use crate::target::Block;
 
-/// Number of slabs that a node keeps on its list even if they are empty. Source: SLUB's documented
-/// `min_partial`, 5 for small objects, which is general knowledge and not in the spec.
+/// Number of slabs that a node keeps on its list even if all objects of these slabs are free. Source: SLUB's
+/// documented `min_partial`, 5 for small objects, which is general knowledge and not in the spec.
 const NODE_SLABS_MIN: usize = 5;
 
 /// A cache of objects of one size.
@@ -74,7 +74,7 @@ pub(super) enum Taken {
     NeedsSlab,
 }
 
-/// The steps that the caller must do after it has freed an object.
+/// The steps that the caller of [`Cache::give`] must do afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// Whether the caller must take the lock of the node's list.

@@ -1,5 +1,5 @@
-//! Tests that the parameters of the simulated day agree with the recordings that they name, and that two days
-//! with the same seed are equal.
+//! Tests that the parameters of the simulated day agree with the recordings that they name, and that two
+//! simulated days with the same seed are equal.
 
 use std::path::Path;
 

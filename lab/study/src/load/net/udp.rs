@@ -1,4 +1,4 @@
-//! netperf `UDP_STREAM` over the loopback: a sender sends datagrams of one size as fast as it can (spec
+//! netperf `UDP_STREAM` over the loopback: a sender sends datagrams of one size as fast as possible (spec
 //! fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType, Order};

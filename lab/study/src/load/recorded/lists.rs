@@ -18,8 +18,8 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU. A
-/// chunk is so large that the system call that reads the chunk costs little per act.
+/// Number of acts in a chunk. Guess: a chunk takes little memory, compared with the stack and the other data
+/// of a simulated CPU. A chunk is so large that the system call that reads the chunk costs little per act.
 const CHUNK: usize = 1024;
 /// Largest size of all lists together that stays in memory, in bytes. Longer lists go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -166,7 +166,7 @@ impl Lists {
 pub(super) struct Cursor {
     cpu: usize,
     chunk: Option<usize>,
-    /// The bytes of the chunk, as they are in the file.
+    /// The bytes of the chunk, in the format of the temporary file.
     bytes: Vec<u8>,
 }
 

@@ -19,7 +19,7 @@ pub struct Played {
     pub bulk_pages: u64,
     /// Number of frees that are left out because the recording does not show the block's allocation.
     pub unmatched_frees: u64,
-    /// Number of allocations that are left out because they failed in the recording.
+    /// Number of allocations that are left out because the allocations failed in the recording.
     pub failed_in_recording: u64,
     /// Number of allocations that are left out because their order or number of pages is impossible.
     pub impossible: u64,
