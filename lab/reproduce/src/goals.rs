@@ -231,13 +231,13 @@ fn places(results: impl Iterator<Item = (RunSpec, RunResult)>) -> Result<Vec<Pla
 }
 
 impl Place {
-    /// Returns the results of one policy.
+    /// Returns the results of the policy `policy` at this place.
     fn of(&self, policy: &str) -> &[(RunSpec, RunResult)] {
         self.by_policy.iter().find(|(name, _)| name == policy).map_or(&[], |(_, results)| results)
     }
 
     /// Returns the mean and the deviation of a policy's figure over all seeds. Returns `None` if the place
-    /// has no results of this policy.
+    /// has no results of the policy `policy`.
     fn spread(&self, policy: &str, metric: Metric) -> Option<Spread> {
         let values: Vec<_> = self.of(policy).iter().map(|(run, result)| metric.of(run, result)).collect();
         Spread::of(&values)

@@ -63,7 +63,7 @@ static OWNED_BLOCKS: LazyLock<PlanWithGoals> = LazyLock::new(PlanWithGoals::owne
 /// Studies that are code.
 const IN_CODE: &[&dyn Study] = &[&HugeCopy, &PageFault, &Ageing];
 
-/// Returns the study with this name.
+/// Returns the study called `name`.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Study> {
     STUDIES.iter().copied().find(|study| study.name() == name)

@@ -29,7 +29,7 @@ pub struct Reproduction<'a> {
     pub groups: Vec<Group>,
     /// The published tables with our values, except the withdrawn tables.
     pub tables: Vec<&'a Comparison>,
-    /// Tables that their author has withdrawn. The counts of the whole study leave these tables out.
+    /// Tables that their author has withdrawn. The counts of the whole study leave withdrawn tables out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables without published values.

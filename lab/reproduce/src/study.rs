@@ -13,8 +13,8 @@ use pageset_report::Progress;
 
 /// A published study that can be run again.
 ///
-/// Most simulated studies are [`StudyFile`](super::StudyFile)s. To add such a study, add its three files to a
-/// folder of `data/tables`.
+/// Most simulated studies are [`StudyFile`](super::StudyFile)s. To add a `StudyFile`, add its three files to
+/// a folder of `data/tables`.
 pub trait Study: fmt::Debug + Send + Sync {
     /// The study's name on the command line, in lower case, with `-` between words.
     fn name(&self) -> &str;

@@ -11,8 +11,8 @@ use std::cell::Cell;
 /// Length of a window, in picoseconds. A window is as long as the largest time that a CPU may run ahead of
 /// the other CPUs (20 µs), and shorter than a phase of a workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Number of windows that the model keeps for a node. A request waits for the length of all these windows at
-/// most.
+/// Number of windows that the model keeps for a node. A request waits at most for the length of `WINDOWS`
+/// windows.
 const WINDOWS: usize = 64;
 
 /// Records for each node how long its memory is busy in each window.

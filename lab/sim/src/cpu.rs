@@ -237,8 +237,8 @@ impl VirtualCpu {
         self.world.allocator.drain_all(self.id);
     }
 
-    /// Returns the free memory and the watermarks of a node's highest zone. Returns `None` if there is no
-    /// such node, or if the allocator has no watermarks.
+    /// Returns the free memory and the watermarks of a node's highest zone. Returns `None` if the machine has
+    /// no node `node`, or if the allocator has no watermarks.
     #[must_use]
     pub fn memory(&self, node: NodeId) -> Option<ZoneMemory> {
         let zone = *self.world.main_zones.get(node.index())?;
@@ -249,7 +249,7 @@ impl VirtualCpu {
     }
 
     /// Tells the allocator that a reclaimer started or stopped in a node's highest zone. Only Linux's
-    /// allocator uses this information.
+    /// allocator uses the information about reclaimers.
     pub fn set_reclaim(&self, node: NodeId, reclaim: Reclaim) {
         if let (Some(zone), Allocator::Linux(allocator)) =
             (self.world.main_zones.get(node.index()), &self.world.allocator)

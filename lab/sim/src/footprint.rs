@@ -126,8 +126,8 @@ impl Footprint {
         held.unwrap_or(Held::Nowhere)
     }
 
-    /// Records that `cpu` touches `lines` lines. `mark` tells which CPU touched these lines before. Returns
-    /// the new mark.
+    /// Records that `cpu` touches `lines` lines. `mark` is the mark of the lines before this touch. Returns
+    /// the new mark of the lines.
     #[inline]
     pub(crate) fn renew(&mut self, mark: u64, cpu: u32, lines: u64) -> u64 {
         if let Some((last, step, lines)) = Mark(mark).parts() {

@@ -73,8 +73,8 @@ impl Latency {
         self.max_ps as f64 / 1000.0
     }
 
-    /// Returns the percentile for `share` (0 to 1) in nanoseconds: this part of the recorded times is at most
-    /// as long as the result. Returns 0 if no time was recorded.
+    /// Returns the percentile for `share` (0 to 1) in nanoseconds: the fraction `share` of the recorded times
+    /// is at most as long as the result. Returns 0 if no time was recorded.
     #[must_use]
     pub fn percentile_ns(&self, share: f64) -> f64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);

@@ -88,7 +88,7 @@ impl Measure {
         }
     }
 
-    /// Takes a sample of the use of memory if one is due. The scheduler calls this function whenever a CPU
+    /// Takes a sample of the use of memory if one is due. The scheduler calls `look` whenever a CPU
     /// continues.
     #[inline]
     pub(crate) fn look(&mut self, world: &World, cpu: u32) {

@@ -153,7 +153,7 @@ impl LineTraffic {
     }
 
     /// Counts a line that arrived `pass_ps` picoseconds after the CPU asked for it. `wait_ps` is the part of
-    /// this time during which the CPU waited for other CPUs.
+    /// `pass_ps` during which the CPU waited for other CPUs.
     pub(crate) fn passed(&mut self, table: usize, pass_ps: u64, wait_ps: u64) {
         self.passes[table] += 1;
         self.contended += u64::from(wait_ps > 0);
@@ -221,7 +221,7 @@ pub struct Outcome {
     /// Locks, by class; see [`Outcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
     /// The cost of zone locks that CPUs took to drain a page set. The cost of the class [`LockClass::Zone`]
-    /// includes this cost.
+    /// includes the cost of drains.
     pub drain_locks: LockUse,
     /// Cache lines that CPUs touched.
     pub caches: CacheCounts,

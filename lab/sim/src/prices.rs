@@ -46,8 +46,8 @@ pub(crate) struct Prices {
 pub(crate) struct DataPrices {
     /// Costs of the line: from the core's own caches, from the last-level cache, and from memory.
     pub(crate) levels: [u64; 3],
-    /// Cost to fetch the line from the private caches of another core, if both cores share a last-level cache.
-    /// `None` if this cost is the same as the cost from memory.
+    /// Cost to fetch the line from the private caches of another core, if both cores share a last-level
+    /// cache. `None` if a line from another core costs as much as a line from memory.
     pub(crate) core: Option<u64>,
     /// Time that memory is busy with the line, in picoseconds; 0 if the bandwidth is not known.
     pub(crate) service: u64,

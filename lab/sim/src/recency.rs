@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 /// lines more exactly. With 32 steps, the order is exact to 1/32 of the cache. The number 32 is a guess: real
 /// caches deviate more from replacing exactly the least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
-/// Largest number of steps that a CPU's state remembers. If a line is not used for this many steps, it counts
-/// as evicted, even if few other lines were used. The limit bounds the state of one CPU at 128 KiB.
+/// Largest number of steps that a CPU's state remembers. A line that the CPU has not used for `STEPS_MAX`
+/// steps counts as evicted, even if the CPU has used few other lines since then. The limit bounds the state
+/// of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Largest number of full steps that fill both caches together. This limit is only a quarter of the
-/// remembered steps, because steps shrink: a line that is used again moves from its old step to a new step.
+/// Largest number of full steps that fill both caches together. `STEPS_OF_ALL` is only a quarter of
+/// `STEPS_MAX`, because steps shrink: a line that is used again moves from its old step to a new step.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// The number of a step, which stands for a time of use. The first step has the number 1.
@@ -25,7 +26,7 @@ pub(crate) struct Recency {
     steps: VecDeque<u64>,
     /// The number of the oldest step.
     first: Step,
-    /// Number of lines in a step. When a step has this number of lines, the next step begins.
+    /// Number of lines in a step. When a step has `step_lines` lines, the next step begins.
     step_lines: u64,
     near: Edge,
     all: Edge,

@@ -82,8 +82,8 @@ pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
-    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. These blocks stay in use during the whole
-    /// run.
+    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. Blocks of `filled` stay in use during the
+    /// whole run.
     filled: Vec<(Pfn, Order)>,
 }
 
@@ -318,7 +318,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Simulates Linux's allocator with this policy.
+    /// Simulates Linux's allocator under `policy`.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.choice = Choice::Linux(policy);
@@ -391,7 +391,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets `min_free_kbytes`. Default: the value that Linux chooses for this amount of memory.
+    /// Sets `min_free_kbytes`. Default: the value that Linux chooses for the machine's amount of memory.
     #[must_use]
     pub fn min_free_kbytes(mut self, kbytes: u64) -> Self {
         self.min_free_kbytes = Some(kbytes);

@@ -10,7 +10,7 @@ pub(crate) struct Tally {
     pub(crate) counts: Counts,
     pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
     /// The cost of zone locks that CPUs took to drain a page set. The cost of the zone locks in `locks`
-    /// includes this cost.
+    /// includes the cost in `drains`.
     pub(crate) drains: LockUse,
     /// Time that bodies spent in the user program, in picoseconds.
     pub(crate) user_ps: u64,

@@ -5,7 +5,7 @@
 
 use crate::target::Target;
 
-/// Returns a random time from an exponential distribution with this mean, in nanoseconds.
+/// Returns a random time from an exponential distribution with the mean `mean_ns`, in nanoseconds.
 pub(crate) fn exponential_ns(target: &mut dyn Target, mean_ns: u64) -> u64 {
     scaled(target.random(), mean_ns)
 }

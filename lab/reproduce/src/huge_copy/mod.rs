@@ -89,7 +89,7 @@ impl Study for HugeCopy {
 
 const PROSE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tables/huge-copy/huge-copy.md"));
 
-/// The results that the published series reports for this load.
+/// The results that the published series reports for anon-cow-seq.
 struct Claims {
     throughput_percent: f64,
     user_time_percent: f64,

@@ -118,7 +118,7 @@ impl Change {
     }
 }
 
-/// Simulates all changes of the order.
+/// Simulates both orders of each change from one order of copying to another.
 pub(super) fn model(stage: &mut Stage<'_>) -> Result<Vec<Modelled>> {
     let mut all = Vec::new();
     for change in Change::all()? {

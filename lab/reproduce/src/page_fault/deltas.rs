@@ -50,8 +50,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
 }
 
 /// Returns the numbers of threads that may have run when a row was measured. The published program has arrays
-/// for 128 threads. If a row names more than 128 threads, either all of these threads ran, or only 128. For
-/// such a row, a quick run simulates only 128 threads.
+/// for 128 threads. If a row names more than 128 threads, either all of these threads ran, or only 128. For a
+/// row that names more than 128 threads, a quick run simulates only 128 threads.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {

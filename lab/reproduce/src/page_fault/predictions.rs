@@ -58,7 +58,7 @@ struct Look<'a> {
     most: u32,
 }
 
-/// Returns the beginning of a sentence: the name of a prediction, and whether it came true.
+/// Returns the beginning of a sentence: the name of a prediction, and whether the prediction came true.
 fn verdict(name: &str, is_so: bool) -> String {
     format!("{name} is {}:", if is_so { "confirmed" } else { "refuted" })
 }

@@ -47,7 +47,7 @@ pub(super) struct Wiring {
 
 /// Time that a request occupies a plane: 16 bytes at 1.6 GB/s, the rate of the machine file. The Origin 2000
 /// refuses a request for a moving cache line, and the CPU asks again (Laudon and Lenoski, 1997). Guess: an
-/// Altix refuses such requests too.
+/// Altix refuses requests for moving lines too.
 const REQUEST_NS: f64 = 10.0;
 
 impl Wiring {

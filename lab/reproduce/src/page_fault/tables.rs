@@ -39,8 +39,8 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Returns simulations of a printed row under four changed assumptions. The study runs these simulations only
-/// for rows with so few threads that all threads certainly ran.
+/// Returns simulations of a printed row under four changed assumptions. The study simulates changed
+/// assumptions only for rows with so few threads that all threads certainly ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
     let with_requests = Wiring { has_requests: true, ..key.wiring };
@@ -149,7 +149,7 @@ struct ReadingScore {
     /// Relative errors of the rows of kernels without deltas.
     errors_without_deltas: Vec<f64>,
     /// The simulated value divided by the printed value, for each row without deltas that has 32 threads or
-    /// more. The cache line that all threads write limits the rate of these rows.
+    /// more. The cache line that all threads write limits the rate of rows with 32 threads or more.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,

@@ -27,8 +27,8 @@ pub(crate) fn fitted(
     let mut fitted = if path.exists() {
         Fitted::read(path)?
     } else {
-        // This function creates the file before the search, because the search takes long and then replaces
-        // the file. So the search cannot replace a file that another program creates during the search.
+        // `fitted` creates the file before the search, because the search takes long and then replaces the
+        // file. So the search cannot replace a file that another program creates during the search.
         known.write(path, Existing::Refuse)?;
         known
     };

@@ -9,11 +9,11 @@ pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
     /// The axis of rows. On an axis of names, rows are in the order of the table. On an axis of numbers, the
-    /// name of a row is its position.
+    /// names of rows are numbers, which give the positions of the rows.
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,
-    /// The keys of the columns to draw. A table may lack some of these columns.
+    /// The keys of the columns to draw. A table may lack some of the columns.
     pub(crate) columns: &'a [&'a str],
 }
 

@@ -7,11 +7,11 @@ const STEPS: usize = 8;
 /// The factor between the guess and the second value that the search tries. At each further step, the search
 /// squares this factor.
 const STRIDE: f64 = 1.15;
-/// The search ends when the result differs from the wanted result by at most this fraction of the wanted
-/// result.
+/// Accepted deviation of the result from the wanted result, as a fraction of the wanted result. The search
+/// ends when the deviation is accepted.
 const NEAR: f64 = 0.005;
-/// The search also ends when the result differs from the wanted result by at most this fraction of the
-/// rounding error.
+/// Accepted deviation of the result from the wanted result, as a fraction of the rounding error. The search
+/// also ends when this deviation is accepted.
 const PART: f64 = 0.2;
 
 /// The values that the search may try: all values from the first of the two `ends` to the second.

@@ -121,15 +121,15 @@ pub(super) struct TableForm {
     pub(super) rows: Option<Vec<Spanned<RowForm>>>,
     /// The keys of the simulation that all rows share.
     pub(super) run: Option<Spanned<RunForm>>,
-    /// Settings of the simulation whose values are in the CSV. A key of this map is the name of a setting,
-    /// and its value is the name of a CSV column.
+    /// Settings of the simulation whose values are in the CSV. A key of `from_line` is the name of a setting,
+    /// and the value of the key is the name of a CSV column.
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
     /// Smallest measured time, summed over all CPUs, in milliseconds.
     pub(super) cpu_ms_min: Option<u64>,
-    /// Parameters that a fit chooses on base rows of this table. `borrows` has parameters that were fitted on
-    /// other tables.
+    /// Parameters that a fit chooses on base rows of this table. `borrows` has parameters that rows of this
+    /// table take from other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
     pub(super) borrows: Option<Vec<Spanned<BorrowForm>>>,
     /// Texts that select the lines of the CSV that have standard deviations.
@@ -137,7 +137,8 @@ pub(super) struct TableForm {
     /// Whether a quick run includes the table. `quick_rows` names the rows that a quick run includes.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
-    /// The tables that share the keys above. An entry of `each` has only the keys that are not shared.
+    /// The tables that share the keys above. An entry of `each` has only the keys that the tables do not
+    /// share.
     #[serde(default)]
     pub(super) each: Vec<Spanned<TableForm>>,
 }
@@ -160,7 +161,7 @@ pub(super) struct ColumnForm {
     pub(super) compared: ComparedForm,
     /// Name of the CSV column with the values, unless a row names another CSV column.
     pub(super) printed: Option<Spanned<String>>,
-    /// A CSV column to divide the printed value by. The quotient is multiplied by `times`.
+    /// A CSV column whose value divides the printed value. `times` multiplies the quotient.
     pub(super) per: Option<Spanned<String>>,
     pub(super) times: Option<f64>,
     #[serde(default)]

@@ -9,8 +9,8 @@ use crate::simulated::{Compared, Experiment, Simulated};
 const USED_PEAK: Metric = Metric::UsedPeak;
 
 /// Makes a table of used memory in the runs of `experiment`, beside the published use of memory. `index` is
-/// the index of the experiment in the results. The counts of reproduced directions do not include this table.
-/// The report shows `notes` below the table.
+/// the index of the experiment in the results. The counts of reproduced directions do not include the table
+/// of used memory. The report shows `notes` below the table.
 pub(super) fn table(
     form: &UsedMemoryForm,
     experiment: &Experiment,

@@ -16,7 +16,7 @@ struct Mistake {
     problem: String,
 }
 
-/// Makes an error for a mistake. `written` is the wrong part of the file.
+/// Makes an error from the problem with a part of the study's file. `written` is this part of the file.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }

@@ -257,7 +257,7 @@ impl Study for StudyFile {
     }
 }
 
-/// Returns the index of the experiment with this id.
+/// Returns the index of the experiment with the id `id`.
 fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }

@@ -81,9 +81,9 @@ pub struct Grid {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Several<T> {
-    /// The key has a single value.
+    /// A key with a single value.
     One(T),
-    /// The key has a list of values.
+    /// A key with a list of values.
     Many(Vec<T>),
 }
 
@@ -123,17 +123,17 @@ pub struct Question {
     pub x: String,
     /// Names of the results on the y axis.
     pub y: Several<String>,
-    /// A key of runs. The figure has one panel for each value of this key.
+    /// Name of a key of runs. The figure has one panel for each value of this key of runs.
     #[serde(default)]
     pub panel: Option<String>,
-    /// A key of runs. The figure has one series for each value of this key.
+    /// Name of a key of runs. The figure has one series for each value of this key of runs.
     #[serde(default)]
     pub series: Option<String>,
     /// The axes of the figure that have a logarithmic scale.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Keys and values that a run in the figure must have. The figure leaves out runs without these keys and
-    /// values.
+    /// Keys and values that a run in the figure must have. The figure leaves out runs that lack one of the
+    /// keys and values.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }

@@ -122,7 +122,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns the finished run with this key.
+    /// Returns the finished run with the key `key`.
     pub fn get(&self, key: &str) -> Option<&FinishedRun> {
         self.finished.get(key)
     }

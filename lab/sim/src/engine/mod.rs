@@ -1,9 +1,9 @@
 //! The scheduler: it keeps the clocks of virtual CPUs, and decides which CPU runs next.
 //!
 //! Each CPU has a clock. A CPU runs ahead of the other CPUs until its next operation is one that other CPUs
-//! can see: taking a lock, touching a shared line, using a channel. Before such an operation, the CPU waits
-//! ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations happen in the order of
-//! virtual time, and a run depends only on its input.
+//! can see: taking a lock, touching a shared line, using a channel. Before an operation that other CPUs can
+//! see, the CPU waits ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations
+//! happen in the order of virtual time, and a run depends only on its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -32,8 +32,8 @@ use crate::variation::Variation;
 /// switches CPUs about once in forty allocations and not at each allocation.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// The CPU number of agenda entries that belong to no CPU. An entry with this number begins or ends the
-/// measured time.
+/// The CPU number of agenda entries that belong to no CPU. An agenda entry with the CPU number `MARK` begins
+/// or ends the measured time.
 const MARK: u32 = u16::MAX as u32;
 
 /// The next step of the simulation: a CPU runs, or the measuring begins or ends.
@@ -187,7 +187,7 @@ impl Engine {
             let entry = self.upcoming.take().or_else(|| agenda.pop())?;
             self.horizon.set(agenda.earliest());
             let Some(cpu) = self.cpus.get(entry.cpu() as usize) else { return Some(Next::Mark) };
-            // If the CPU was woken before the time of this entry, a newer entry has replaced this entry.
+            // If another CPU woke this CPU before the time of `entry`, a newer entry has replaced `entry`.
             if cpu.entry.get() != entry.sequence() {
                 continue;
             }

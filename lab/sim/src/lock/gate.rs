@@ -90,7 +90,7 @@ impl Gate {
     fn enter(&self, engine: &Engine, wants_alone: bool) {
         self.line.rmw_by(engine);
         // The CPU's clock moved while the CPU waited for the lock's line. So other CPUs may have earlier
-        // operations, which must happen before this acquisition.
+        // operations, which must happen before this CPU's acquisition of the lock.
         engine.sync();
         engine.tally.borrow_mut().locks[self.class as usize].acquisitions += 1;
         if self.queue.borrow().is_empty() && self.fits(wants_alone) {

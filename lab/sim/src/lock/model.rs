@@ -13,10 +13,10 @@ pub enum LockModel {
     Ticket,
     /// All waiting CPUs try to set the lock's word whenever the lock looks free. Passing the lock on takes
     /// longer than with `Ticket`, because the failing attempts delay the successful attempt. In the model the
-    /// CPU that has waited longest gets the lock, although a real lock of this kind is unfair.
+    /// CPU that has waited longest gets the lock, although a real test-and-set lock is unfair.
     TestAndSet,
     /// A CPU waits only until the holder releases the lock. Taking a lock and passing a lock on cost nothing.
-    /// Use this model for tests, and to find an upper bound of the throughput.
+    /// `Free` serves tests, and shows an upper bound of the throughput.
     Free,
 }
 
@@ -51,10 +51,10 @@ impl LockModel {
     /// Time from a release to the next acquisition, while `waiters` CPUs wait. Moving the lock's cache line
     /// takes `line`, and the work of passing the lock on takes `pass`.
     ///
-    /// How fast this time grows with the number of waiters is a guess at the order of magnitude. With
-    /// `Queued`, each doubling of the number of waiters adds an eighth of a line transfer. With `Ticket`,
-    /// each further waiter adds half a line transfer. With `TestAndSet`, each further waiter adds a whole
-    /// line transfer.
+    /// How fast the time from a release to the next acquisition grows with the number of waiters is a guess
+    /// at the order of magnitude. With `Queued`, each doubling of the number of waiters adds an eighth of a
+    /// line transfer. With `Ticket`, each further waiter adds half a line transfer. With `TestAndSet`, each
+    /// further waiter adds a whole line transfer.
     #[inline]
     pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {
         let others = waiters.saturating_sub(1);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::LockClass;
 
-/// Counts the page-set locks and the zone locks that a CPU holds. Only debug builds use these counts.
+/// Counts the page-set locks and the zone locks that a CPU holds. Only debug builds count held locks.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     page_sets: Cell<u32>,

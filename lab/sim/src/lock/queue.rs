@@ -16,7 +16,7 @@ use super::LockClass;
 use super::raw::{Hold, VirtualLock};
 use crate::engine::Engine;
 
-/// The value in place of the number of a CPU or of a slot, if there is no such number.
+/// The value in place of the number of a CPU or of a slot, if a lock has no such CPU or slot.
 const NONE: u32 = u32::MAX;
 
 /// The queues of all locks that a simulation has used.

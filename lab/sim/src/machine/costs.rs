@@ -89,7 +89,7 @@ pub struct Costs {
     pub clear_4k: ByLevel,
     /// Cost of reading 4 KiB.
     pub read_4k: ByLevel,
-    /// Cost of copying 4 KiB that the core's own caches hold, without the time to read these 4 KiB. Default:
+    /// Cost of copying 4 KiB that the core's own caches hold, without the time to read the 4 KiB. Default:
     /// the time to read 4 KiB from the core's own caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
@@ -102,8 +102,8 @@ pub struct Costs {
     /// Cost of a cache line that a core of the same node wrote, under another last-level cache.
     pub line_from_node: Cost,
     /// Cost of a cache line from another node's caches or memory, for several distances between nodes. For a
-    /// distance between two entries, the simulation interpolates between the costs of these entries. For a
-    /// distance larger than all entries, the last entry counts.
+    /// distance between the distances of two entries, the simulation interpolates between the costs of both
+    /// entries. For a distance larger than all entries, the last entry counts.
     pub line_from_distance: Vec<AtDistance>,
     /// Whether each move of a line between CPUs takes a random time, from an exponential distribution with
     /// the line's cost as its mean. If `lines_vary` is false, each move takes exactly the line's cost.
@@ -114,7 +114,7 @@ pub struct Costs {
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
     /// Cost of one page fault, without allocating and clearing the page: entry into the kernel, page-table
-    /// walk and return. A workload charges this cost itself for its page faults.
+    /// walk and return. Workloads themselves charge the cost `fault` for their page faults.
     pub fault: Cost,
 }
 
@@ -253,8 +253,8 @@ impl Costs {
         ]
     }
 
-    /// Returns two costs of a line from a node at this distance: from the node's cache, and from the node's
-    /// memory.
+    /// Returns two costs of a line from a node at the distance `distance`: from the node's cache, and from
+    /// the node's memory.
     pub(crate) fn at_distance(&self, distance: u8) -> (Span, Span) {
         let entries = &self.line_from_distance;
         let local = (10.0, self.line_from_node.ns, self.metadata.memory_ns);

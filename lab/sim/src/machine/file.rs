@@ -52,7 +52,8 @@ struct Level {
     /// Number of nodes in one group. The number of nodes in a group must be a multiple of the number of nodes
     /// in a group of the previous level.
     nodes: u32,
-    /// Distance between two nodes of this group that are in different groups of the previous level.
+    /// Distance between two nodes of one group at this level that are in different groups at the previous
+    /// level.
     distance: u8,
 }
 
@@ -77,7 +78,7 @@ const fn yes() -> bool {
 const CPUS_MAX: u32 = 8192;
 /// Largest number of nodes of a machine. Source: the limit of `pageset-core`.
 const NODES_MAX: u32 = 256;
-/// Largest amount of memory: 64 TiB, in MiB. 46 address bits can address this memory.
+/// Largest amount of memory: 64 TiB, in MiB. 46 address bits can address 64 TiB.
 const MIB_MAX: u64 = 64 << 20;
 /// Largest size of a cache: 4 GiB, in KiB.
 const CACHE_KIB_MAX: u32 = 4 << 20;

@@ -39,7 +39,8 @@ fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
     let mut machine = machine();
     machine.costs.atomic.ns = EXCHANGE_NS;
     let pairs: Body = Box::new(|cpu, _| {
-        // After these allocations, the CPU has reserved pageblocks that serve only requests for single pages.
+        // After more allocations than a pageblock has pages, the CPU has reserved pageblocks that serve only
+        // requests for single pages.
         let many: Vec<_> = (0..=PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
         many.into_iter().for_each(|page| free(cpu, page));
         let began = cpu.now();
@@ -159,8 +160,8 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
     assert_eq!((rows, states), (0, 0), "the CPUs share no frame");
     // When a CPU takes or returns a pageblock, it changes the zone's free count and one bit in each of a few
     // sets of pageblocks. The requests of this test are for unmovable memory, so both CPUs take pageblocks of
-    // the same unit of 1 GiB. The bits of a unit lie in one cache line of each set. So the CPUs fetch lines
-    // from each other 15 times for each pageblock.
+    // one unit of 1 GiB. The bits of a unit lie in one cache line of each set. So the CPUs fetch lines from
+    // each other 15 times for each pageblock.
     let pageblocks = 2 * 3 * ROUNDS as u64;
     assert!(lines.all() < 16 * pageblocks, "{lines:?} for {pageblocks} pageblocks");
 }

@@ -368,8 +368,8 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     assert!(own > shared, "{own} and {shared} ns");
 }
 
-/// Returns the total time that two CPUs hold a lock of this class, in nanoseconds. The CPUs take the lock in
-/// turn, and never at the same time.
+/// Returns the total time that two CPUs hold a lock of the class `class`, in nanoseconds. The two CPUs take
+/// the lock in turn, and never at the same time.
 fn held_in_turns(class: LockClass, turns: u64) -> f64 {
     let mut machine = ideal("skylake-ex");
     machine.costs.line_from_cache.ns = 100.0;

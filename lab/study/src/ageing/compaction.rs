@@ -17,7 +17,7 @@ pub enum Compaction {
     None,
     /// Linux's rule: pages move out of the lowest pageblocks, into free places of the highest pageblocks.
     /// Source: the kernel's documentation describes one scanner from each end of memory. How many pageblocks
-    /// this rule empties is a guess: at most 32 pageblocks in each step of the day, while less than 1 % of
+    /// Linux's rule empties is a guess: at most 32 pageblocks in each step of the day, while less than 1 % of
     /// all pageblocks are free.
     Linux,
     /// Linux's rule and the rule of the RFC of 2026. The RFC moves pages out of a unit that is nearly full
@@ -27,7 +27,7 @@ pub enum Compaction {
     Rfc,
 }
 
-/// Compaction empties pageblocks while less than this percentage of all pageblocks are free (guess).
+/// Percentage of all pageblocks. Compaction empties pageblocks while fewer pageblocks are free (guess).
 const FREE_PERCENT: usize = 1;
 /// Largest number of pageblocks that compaction empties in one step of the day (guess).
 const EMPTIED_MAX: usize = 32;

@@ -17,7 +17,7 @@ pub enum Event {
     Alloc {
         /// The CPU that allocates.
         cpu: u32,
-        /// The number that will name this block in the event that frees the block.
+        /// The number of the allocated block. The event that frees the block names the block by this number.
         slot: u32,
         /// Order of the block.
         order: u8,
@@ -30,7 +30,7 @@ pub enum Event {
     Free {
         /// The CPU that frees.
         cpu: u32,
-        /// The number that named this block in the event that allocated the block.
+        /// The number of the freed block. The event that allocated the block named the block by this number.
         slot: u32,
     },
 }

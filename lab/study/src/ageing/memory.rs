@@ -37,8 +37,8 @@ pub(super) struct Memory<'a, A> {
     placed: Vec<Placed>,
     /// The single pages that were allocated in place of a block, by the block's number.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the number of the block that begins with the frame. This table is empty if the day has
-    /// no compaction.
+    /// For each frame, the number of the block that begins with the frame. The table `begins` is empty if the
+    /// day has no compaction.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,

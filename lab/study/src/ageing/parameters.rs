@@ -51,8 +51,7 @@ pub struct Services {
     /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
     /// Memory of receive rings and similar kernel buffers of a service, in thousandths of the service's
-    /// memory. The service's memory does not include these buffers. The rings live as long as the service.
-    /// Guess.
+    /// memory. The service's memory does not include its rings. The rings live as long as the service. Guess.
     pub rings_permille: u32,
 }
 
@@ -60,8 +59,8 @@ pub struct Services {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Builds {
-    /// Memory of all build processes during the day. At night, the processes use a tenth of this memory.
-    /// Guess.
+    /// Memory of all build processes during the day. At night, build processes use a tenth of the memory that
+    /// they use during the day. Guess.
     pub permille: u32,
     /// Number of pages of the smallest process. In the recording `k618_2c_make_lua_j4`, 687 pages were
     /// allocated for each fork.

@@ -11,8 +11,9 @@ pub(super) const TURN_PAGES: u64 = 64;
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Number of the process's own pages that are not allocated yet. `huge_left` counts the huge pages among
-    /// these pages. `unmovable_left` counts kernel pages for the process that are not allocated yet.
+    /// Number of the process's own pages that are not allocated yet. `huge_left` counts the huge pages that
+    /// are not allocated yet. `unmovable_left` counts kernel pages for the process that are not allocated
+    /// yet.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
@@ -36,13 +37,13 @@ pub(super) enum Kind {
 /// The work that one user of memory still has to do in this step.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// A process has this number of pages to allocate.
+    /// A process has `pages` pages to allocate.
     Grow { process: usize, pages: u64 },
     /// The kernel reads pages of files into memory.
     Read { pages: u64 },
     /// The kernel reads inodes into memory.
     Scan { inodes: u64 },
-    /// The kernel allocates pages of slabs. `life_steps` is the mean life of these slabs.
+    /// The kernel allocates pages of slabs. `life_steps` is the mean life of the slabs.
     Slabs { pages: u64, life_steps: u32 },
     /// The kernel allocates network buffers, and frees the same number of older buffers.
     Buffers { pages: u64 },

@@ -33,7 +33,7 @@ impl AllocatorKind {
     /// The two kinds of this project's own allocator.
     pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
 
-    /// Returns the kind of allocator with this name.
+    /// Returns the kind of allocator called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let ours = || Self::OURS.into_iter().find(|ours| ours.name() == name);

@@ -27,7 +27,7 @@ pub struct Chip {
     /// Bandwidth of memory for a process that runs alone.
     pub process_gb_per_s: f64,
     /// Time that the kernel loses if the next base page does not follow the previous base page in memory. A
-    /// copy loses this time only once, not once for the source and once for the target.
+    /// copy loses `jump_ns` only once for each jump, not once for the source and once for the target.
     pub jump_ns: f64,
     /// Time of each call of the function that copies or clears. Depending on the order of visits, the kernel
     /// needs one call for the whole huge page, a few calls, or one call for each base page.

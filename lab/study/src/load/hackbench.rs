@@ -97,7 +97,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Largest number of messages that may wait for one CPU. This limit bounds the memory of waiting messages.
+/// Largest number of messages that may wait for one CPU. The limit bounds the memory of waiting messages.
 /// Guess.
 const INBOX_MAX: u64 = 4096;
 

@@ -75,8 +75,8 @@ const GRACE_NS: u64 = 10_000_000;
 /// another CPU. The estimate of 5 % is rough, because the recording counts blocks and not processes, and does
 /// not show processes that moved to another CPU and back.
 const MOVED_PERCENT: u64 = 5;
-/// Number of pages of a kernel stack. The kernel allocates these pages one by one. Source: spec fault.md
-/// §4.3, "4 x order-0 vmalloc stack pages".
+/// Number of pages of a kernel stack. The kernel allocates the pages of a stack one by one. Source: spec
+/// fault.md §4.3, "4 x order-0 vmalloc stack pages".
 const STACK_PAGES: usize = 4;
 /// Number of stacks of dead processes that a CPU keeps for new processes. Source: spec fault.md §4.3, "2
 /// cached stacks per CPU".
@@ -91,8 +91,8 @@ const PGD_ORDER: u8 = 1;
 const OUTPUT_PAGES: u64 = 12;
 /// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Number of files that a process opens for the first time. Each such file needs a new directory entry and a
-/// new inode. Guess.
+/// Number of files that a process opens for the first time. Each newly opened file needs a new directory
+/// entry and a new inode. Guess.
 const NEW_FILES: usize = 6;
 
 /// The benchmark kbuild: `make -j N`, with one compilation on each CPU.

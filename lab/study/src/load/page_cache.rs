@@ -30,7 +30,7 @@ struct List {
     cpus: Vec<CpuId>,
     pages: Mutex<VecDeque<Block>>,
     /// Number of pages in the list when the run begins. If the allocator has no watermarks, readers also keep
-    /// the list at about this length.
+    /// the list at about `room` pages.
     room: usize,
 }
 

@@ -11,9 +11,9 @@ use crate::target::{ChannelId, LockId, Target};
 pub struct Plan {
     /// The workers, at most one for each CPU.
     pub workers: Vec<Worker>,
-    /// The channels. A [`ChannelId`] is an index into this list.
+    /// The channels. A [`ChannelId`] is an index into `channels`.
     pub channels: Vec<ChannelSpec>,
-    /// The locks. A [`LockId`] is an index into this list.
+    /// The locks. A [`LockId`] is an index into `locks`.
     pub locks: Vec<LockKind>,
     /// For each node, the number of free pages above the high watermark when the run begins; 0 for nodes that
     /// are not listed. Memory that is not free when the run begins stays in use during the whole run.

@@ -106,7 +106,7 @@ impl Settings {
     /// from overflowing.
     pub const VALUE_MAX: u64 = 1 << 40;
 
-    /// Sets a parameter. Replaces a value that was set before.
+    /// Sets a parameter to `value`, also if the parameter was set before.
     pub fn set(&mut self, key: &str, value: u64) {
         self.0.insert(key.to_owned(), value);
     }
@@ -146,7 +146,7 @@ impl Settings {
     }
 }
 
-/// The reason why a workload cannot run with this setup.
+/// The reason why a workload cannot run with a setup.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// The workload has no parameter with this name.

@@ -1,7 +1,7 @@
 //! The description of a benchmark: its name, its parameters, and the function that makes its plan.
 //!
-//! The files of the benchmarks use this file. The list of all benchmarks is in the module `load`, because a
-//! list in this file would make files depend on each other in a circle.
+//! The files of the benchmarks use the file `workload`. The list of all benchmarks is in the module `load`,
+//! because a list in this file would make files depend on each other in a circle.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Settings, Setup};

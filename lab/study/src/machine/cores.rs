@@ -78,7 +78,7 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
     Ok(CopyCosts { near: median(near), from_core: median(from_core) })
 }
 
-/// Copies each page in place. Returns the time for one page, in nanoseconds.
+/// Copies each page in place. Returns the time of copying one page, in nanoseconds.
 fn copy_each(target: &mut dyn Target, pages: &Message) -> f64 {
     let began = target.now_ns();
     pages.blocks.iter().for_each(|(pfn, _)| target.touch(*pfn, 4096, Access::Copy));

@@ -63,7 +63,7 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The longest timings were interrupted by the system. Interrupted timings hardly change the median.
+        // The operating system interrupts some timings, which become long but hardly change the median.
         median(&times)
     };
     thread::scope(|scope| {

@@ -21,7 +21,7 @@ pub enum FaultHandler {
     Kernel,
     /// A baseline without faults: threads only clear and touch pages.
     Clear,
-    /// The fault engine handles the faults, with this strategy.
+    /// The fault engine handles the faults, with the named strategy.
     Engine(Strategy),
 }
 
@@ -179,7 +179,7 @@ impl Test {
         for repetition in 0..self.repetitions {
             for (handler, series) in self.contestants.iter().zip(&mut series) {
                 let run = match (&self.machine, series.runs.first()) {
-                    // A repeated simulation would give the same result, so simulate only once.
+                    // A repetition of a simulation would give an equal result, so `run` simulates only once.
                     (Some(_), Some(first)) if repetition > 0 => *first,
                     _ => self.run_once(*handler)?,
                 };

@@ -3,7 +3,7 @@
 //! A simulation cannot touch each page of hundreds of gibibytes, so each thread touches only a few thousand
 //! pages. The simulation makes the memory of each node smaller by the same factor, so that the same fraction
 //! of the touched pages is on distant nodes. After the run, the simulation multiplies the times of touching
-//! and of teardown by this factor. The simulation does not multiply the time to start the threads, nor the
+//! and of teardown by the factor. The simulation does not multiply the time to start the threads, nor the
 //! time until all threads have ended.
 
 use std::cell::{Cell, RefCell};
@@ -35,7 +35,7 @@ pub struct VirtualSpec {
     pub rss_line: RssLine,
     /// The place that remembers the area that was used last: each task, or the address space.
     pub area_cache: AreaCache,
-    /// Time that one fault needs to enter the kernel, walk the page table and return. This time is the cost
+    /// Time that one fault needs to enter the kernel, walk the page table and return. `fault_ns` is the cost
     /// `fault` of the machine file, or a value that a fit tries.
     pub fault_ns: f64,
     /// Largest number of pages that each thread touches in the simulation.
@@ -58,13 +58,11 @@ pub enum AreaCache {
 /// Time to create one thread. One thread creates all threads, one after another. Guess: cloning a thread and
 /// mapping its stack take a few times as long as a wake-up of 10 us.
 const CREATION: Span = Span::from_us(40);
-/// Virtual time when threads begin to map memory. Before this time, the first thread has made the address
-/// space.
+/// Virtual time when threads begin to map memory. The first thread has made the address space before.
 const MAPPING: Span = Span::from_ms(1);
-/// Virtual time when all threads begin to touch pages. Before this time, all threads have mapped their
-/// memory.
+/// Virtual time when all threads begin to touch pages. All threads have mapped their memory before.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// Virtual time at which the simulation ends at the latest. Every run ends before this time.
+/// Virtual time at which the simulation would be cut off. Every run ends earlier.
 const END: Span = Span::from_ms(100_000_000);
 /// Time that a thread runs before it calls the scheduler. Guess: the default time slice of Linux 2.6, 100 ms.
 const SLICE: Span = Span::from_ms(100);
@@ -74,7 +72,7 @@ const SLICE: Span = Span::from_ms(100);
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
 /// Limit of the memory of a simulated node, divided by the pages that threads on all of the node's CPUs
-/// touch. No node needs more memory than this limit.
+/// touch. No node needs more than four times the memory that its threads touch.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test on `machine`, which must have the page size of the test.

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::contest::AllocatorKind;
 use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 
-/// The description of one simulation. The result depends only on this description, on the files that it
-/// names, and on the version of the program.
+/// The description of one simulation. The result of a simulation depends only on its `RunSpec`, on the files
+/// that the `RunSpec` names, and on the version of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {

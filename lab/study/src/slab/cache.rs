@@ -1,8 +1,8 @@
 //! One slab cache, which decides which slab an object comes from, and which empty slabs are freed.
 //!
 //! This module only does bookkeeping, under a Rust mutex. The results of its functions tell the caller to
-//! allocate a block, to free blocks, or to take the lock of a list. The caller releases the mutex before
-//! these steps.
+//! allocate a block, to free blocks, or to take the lock of a list. The caller releases the mutex before it
+//! allocates or frees a block or takes a lock.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -65,16 +65,16 @@ impl CpuSlabs {
 /// The slab that an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The object comes from the slab with this number. The CPU already has this slab.
+    /// The object comes from a slab that the CPU already has. The value is the number of the slab.
     FromCpu(u32),
-    /// The object comes from the slab with this number. The CPU takes this slab from the node's list, under
-    /// the list's lock.
+    /// The object comes from a slab that the CPU takes from the node's list, under the list's lock. The value
+    /// is the number of the slab.
     FromNode(u32),
     /// Neither the CPU's own slabs nor the node's list have a free object, so the caller must add a new slab.
     NeedsSlab,
 }
 
-/// The steps that the caller of [`Cache::give`] must do afterwards.
+/// The steps that the caller of [`Cache::give`] must do after the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// Whether the caller must take the lock of the node's list.

@@ -87,8 +87,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes and adds the memory to `message`: an object if there is a slab cache for this
-    /// size, and a block of pages otherwise.
+    /// Allocates `bytes` bytes and adds the memory to `message`: an object if a slab cache serves requests of
+    /// this size, and a block of pages otherwise.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,
@@ -146,13 +146,13 @@ impl Slabs {
         message.blocks.into_iter().for_each(|block| target.free(block));
     }
 
-    /// Sets the number of workers that use these caches. Each of these workers calls `leave` once.
+    /// Sets the number of workers that use these caches. Each worker that uses the caches calls `leave` once.
     pub(crate) fn used_by(self, workers: usize) -> Self {
         Self { users: AtomicUsize::new(workers), ..self }
     }
 
-    /// Records that a worker no longer needs the caches. The last worker to leave gives all empty slabs back
-    /// to the allocator.
+    /// Records that a worker needs the slab caches no more. The last worker to leave gives all empty slabs
+    /// back to the allocator.
     pub(crate) fn leave(&self, target: &mut dyn Target) {
         if self.users.fetch_sub(1, AcqRel) == 1 {
             self.shrink(target);

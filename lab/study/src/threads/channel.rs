@@ -9,9 +9,9 @@ use parking_lot::{Condvar, Mutex};
 use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
-/// Number of times that a thread looks at a channel before it sleeps. Guess: this number of looks takes some
-/// 10 us, longer than waking a thread. So threads seldom sleep while messages stream, and the measured time
-/// contains few wake-ups.
+/// Number of times that a thread looks at a channel before it sleeps. Guess: 2000 looks take some 10 us,
+/// longer than waking a thread. So threads seldom sleep while messages stream, and the measured time contains
+/// few wake-ups.
 const SPINS: u32 = 2000;
 
 /// Bit of [`Channel::seen`] that is set while the queue has senders.

@@ -76,7 +76,7 @@ pub enum ThreadError {
         /// Number of CPUs of this machine.
         present: usize,
     },
-    /// The allocator cannot be built for this number of pages.
+    /// The allocator cannot be built for the number of pages that the options ask for.
     #[error("the allocator cannot use {pages} pages: {error}")]
     Allocator {
         /// Number of pages that the options ask for.

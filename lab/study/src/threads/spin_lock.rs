@@ -1,4 +1,4 @@
-//! A readers-writer spin lock that guards no value. Workloads take this lock where a kernel would take a
+//! A readers-writer spin lock that guards no value. Workloads take a `SpinLock` where a kernel would take a
 //! lock.
 
 use std::sync::atomic::AtomicU32;

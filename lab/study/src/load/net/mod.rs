@@ -3,7 +3,7 @@
 //!
 //! Four files are parts of several benchmarks: `skbs` (the memory of a message), `end` (one end of a flow),
 //! `turns` (exchanging the roles of sender and receiver) and `stream` (a flow of single messages). Each file
-//! except these four has one benchmark, or two similar ones.
+//! except these four files has one benchmark, or two similar benchmarks.
 
 mod end;
 mod sctp;

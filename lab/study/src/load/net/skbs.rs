@@ -26,7 +26,7 @@ pub(in crate::load) struct Skbs {
 }
 
 impl Skbs {
-    /// Makes the caches for messages whose payloads have these sizes.
+    /// Makes the slab caches for messages whose payloads have the sizes in `bytes`.
     pub(in crate::load) fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
         let mut slabs = Slabs::new(setup);
         let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);
@@ -36,7 +36,8 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
-    /// Sets the number of workers that use the slab caches. Each of these workers calls `leave` once.
+    /// Sets the number of workers that use the slab caches. Each worker that uses the caches calls `leave`
+    /// once.
     pub(in crate::load) fn used_by(self, workers: usize) -> Self {
         Self { slabs: self.slabs.used_by(workers), ..self }
     }

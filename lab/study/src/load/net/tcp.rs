@@ -35,7 +35,8 @@ pub(in crate::load) const TCP_STREAM: Workload = Workload {
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[0]);
-    // Since Linux 5.19, the CPU that allocated the memory of a received message also frees it.
+    // Since Linux 5.19, the CPU that allocated the memory of a message also frees this memory when the
+    // receiver has read the message.
     let freed_by = if setup.generation >= Generation::V6_6 { FreedBy::Sender } else { FreedBy::Receiver };
     let flow = Flow { message_bytes: SEGMENT_BYTES, freed_by, moves_per_s: 0 };
     stream(setup, plan, skbs, flow, || Segments(Fragments::default()))

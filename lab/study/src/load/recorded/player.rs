@@ -78,8 +78,8 @@ impl Player {
             early.retain(|(since, _)| since + 1 >= pass);
             pass += 1;
             self.copy().passes[self.index] = pass;
-            // This CPU waits while it is two or more passes over its list ahead of the slowest CPU. Without
-            // this wait, memory could fill up.
+            // This CPU waits while it is two or more passes over its list ahead of the slowest CPU. If fast
+            // CPUs did not wait for slow CPUs, memory could fill up.
             while target.running() && self.slowest() + 1 < pass {
                 target.sleep(WAIT_NS);
             }

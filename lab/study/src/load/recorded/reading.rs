@@ -23,8 +23,8 @@ pub struct Played {
     pub failed_in_recording: u64,
     /// Number of allocations that are left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Number of frees that are added because the recording lacks these frees. If the recording allocates a
-    /// frame twice without a free in between, the first block is freed before the second allocation.
+    /// Number of frees that the recording lacks and that reading adds. If the recording allocates a frame
+    /// twice without a free in between, the first block is freed before the second allocation.
     pub made_up_frees: u64,
     /// Number of events that were lost when the recording was made.
     pub lost_events: u64,
@@ -42,7 +42,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Whether the recording allocates this block and does not free it.
+    /// Whether the recording allocates `block` and does not free `block`.
     pub(super) fn is_kept(&self, block: BlockName) -> bool {
         match block {
             BlockName::Alone(number) => self.kept.contains(&number),
