@@ -50,7 +50,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
     // The channels of this benchmark carry no messages. The parent closes a channel in `forks` to let a child
-    // begin. Each child closes the channel `exits`, so that the parent can end.
+    // begin. Each CPU except the first CPU closes the channel `exits` after its last child, so that the
+    // parent can end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));

@@ -51,7 +51,7 @@ impl List {
 pub(super) struct PageCache {
     lists: Vec<List>,
     /// Whether a CPU is emptying all page sets now. While a CPU is emptying page sets, a second CPU that
-    /// finds no page neither waits nor empties page sets, but reclaims again.
+    /// finds no page does not empty page sets too, but reclaims again.
     drains: AtomicBool,
 }
 
