@@ -1,5 +1,5 @@
-//! Hashes the sources that compute a simulation's result. A sweep reuses a stored result only if this hash is
-//! the same.
+//! Hashes the sources that compute a simulation's result. A sweep reuses a stored result only if the hash of
+//! the sources has not changed.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ mod fnv;
 mod sources;
 
 fn main() {
-    // The path is relative to the package's directory, because cargo runs this script there.
+    // The empty path names the package's directory, because cargo runs this script there.
     let package = Path::new("");
     let sources = sources::computing(package);
     for path in sources.iter().map(|path| path.display().to_string()).chain(["build.rs".to_owned()]) {

@@ -1,4 +1,4 @@
-//! Lists the built-in studies. A folder of `tables` is a study if it has a TOML file with the folder's name.
+//! Lists the built-in studies. A folder in `tables` is a study if it has a TOML file with the folder's name.
 
 use std::fmt::Write as _;
 use std::fs;

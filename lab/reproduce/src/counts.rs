@@ -1,6 +1,6 @@
 //! Tests that the counts of directions in the book agree with the published tables, and with the book's list
-//! of directions that differ. A direction says whether a value is higher than, lower than or equal to the
-//! value of its base row.
+//! of directions that differ between simulation and publication. A direction says whether a value is higher
+//! than, lower than or equal to the value of its base row.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,8 +57,9 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src").join(name)).unwrap()
 }
 
-/// Reads `reference/directions.md`, the list of directions that differ. Returns two counts for each group:
-/// all directions that differ, and the directions that differ because only the simulated value changes.
+/// Reads `reference/directions.md`, the list of directions that differ between simulation and publication.
+/// Returns two counts for each group of tables: the number of all directions that differ, and the number of
+/// directions that differ because only the simulated value changes.
 fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     let mut groups = BTreeMap::new();
     for line in page("reference/directions.md").lines() {

@@ -1,5 +1,5 @@
 //! Checks of the parsers of plans, rows, studies and fitted parameters, for fuzz targets and for ordinary
-//! tests. The assertions of a check must hold for any input.
+//! tests. The assertions of each check must hold for any input.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use pageset_study::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 use crate::{Fitted, StudyFile};
 
-/// Largest number of runs of a plan that [`sweep_plan`] checks. Checks of larger plans take longer and find
-/// no further bugs.
+/// Largest number of runs of a plan that [`sweep_plan`] checks. Checks of plans with more runs take longer
+/// and find no further bugs.
 const RUNS_MAX: usize = 10_000;
 
-/// Checks the parser of plans. In a plan that the parser accepts, no run occurs twice, and there are at most
-/// as many runs as `Plan::runs` says. The text of each run parses to the same run.
+/// Checks the parser of plans. In a plan that the parser accepts, no run occurs twice, and the plan has at
+/// most as many runs as `Plan::runs` says. The text of each run parses to the same run.
 pub fn sweep_plan(text: &str) {
     let Ok(plan) = Plan::parse(text) else { return };
     if plan.runs() > RUNS_MAX {
@@ -29,8 +29,8 @@ pub fn sweep_plan(text: &str) {
     }
 }
 
-/// Checks the parser of rows. If the file parses, only an incomplete last line is cut off, and the remaining
-/// lines parse again to the same rows. The text of each row parses to the same row.
+/// Checks the parser of rows. If the file parses, the parser ignores only an incomplete last line, and the
+/// other lines parse again to the same rows. The text of each row parses to the same row.
 pub fn sweep_rows(bytes: &[u8]) {
     let mut rows = Rows::default();
     let Ok(Extent { rows: kept, ending }) = rows.read_from(&mut &bytes[..]) else { return };
@@ -68,8 +68,9 @@ pub fn study(text: &str) {
 /// The first lines of a file of fitted parameters.
 pub const FITTED_HEADING: &str = Fitted::HEADING;
 
-/// Checks the parser of fitted parameters. If the parser accepts a file, it also accepts the text that is
-/// written from the parameters. Writing the parameters of this text gives the same text again.
+/// Checks the parser of fitted parameters. If the parser accepts a file, the parser also accepts the text
+/// that `Fitted::text` writes from the parameters. The parameters of the written text give the same text
+/// again.
 pub fn fitted(text: &str) {
     let Ok(fitted) = Fitted::parse(text) else { return };
     let written = fitted.text().expect("parameters are written");
@@ -81,8 +82,8 @@ pub fn fitted(text: &str) {
 mod tests {
     use super::*;
 
-    /// Calls `parse` with damaged copies of a text. Some copies are cut at a place, and others have one
-    /// changed byte.
+    /// Calls `parse` with damaged copies of a text. Some copies end after a part of the text, and some copies
+    /// have one changed byte.
     fn damaged(text: &str, mut parse: impl FnMut(&[u8])) {
         for at in 0..=text.len() {
             parse(&text.as_bytes()[..at]);

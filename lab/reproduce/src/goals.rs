@@ -1,5 +1,5 @@
 //! Makes a study from a plan with goals. The study compares one policy with other policies, and says which
-//! goals the policy reaches.
+//! goals this policy meets.
 
 use anyhow::{Context as _, Result};
 use pageset_report::{Cell, Column, Progress, Row, Spread, Table};
@@ -29,7 +29,8 @@ struct Place {
     by_policy: Vec<(String, Vec<(RunSpec, RunResult)>)>,
 }
 
-/// A comparison of two figures at one place: of the policy that has the goals, and of another policy.
+/// A comparison of two figures at one place: the figure of the policy that has the goals, and the figure of
+/// another policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Match {
     is_met: bool,
@@ -92,7 +93,7 @@ impl PlanWithGoals {
         table
     }
 
-    /// Makes a table of one machine, with one row for each workload and policy.
+    /// Makes the table of one machine, with one row for each workload and policy.
     fn of_machine(&self, places: &[Place]) -> Table {
         let Goals { base, columns: means, .. } = &self.goals;
         let mut columns = vec![
@@ -179,8 +180,9 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // Begin with the longest runs, so that no long run is left at the end. The longest runs are last in
-        // the plan, because the plan lists larger machines and longer loads later.
+        // The study begins with the longest runs, so that no long run is left at the end. The longest runs
+        // are last in the plan, because the plan lists larger machines and longer loads after smaller
+        // machines and shorter loads.
         let mut runs = self.runs(options);
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;
@@ -229,13 +231,13 @@ fn places(results: impl Iterator<Item = (RunSpec, RunResult)>) -> Result<Vec<Pla
 }
 
 impl Place {
-    /// Returns the results of one policy.
+    /// Returns the results of the policy `policy` at this place.
     fn of(&self, policy: &str) -> &[(RunSpec, RunResult)] {
         self.by_policy.iter().find(|(name, _)| name == policy).map_or(&[], |(_, results)| results)
     }
 
     /// Returns the mean and the deviation of a policy's figure over all seeds. Returns `None` if the place
-    /// has no results of this policy.
+    /// has no results of the policy `policy`.
     fn spread(&self, policy: &str, metric: Metric) -> Option<Spread> {
         let values: Vec<_> = self.of(policy).iter().map(|(run, result)| metric.of(run, result)).collect();
         Spread::of(&values)
@@ -258,7 +260,7 @@ fn matches<'a>(places: &'a [Place], goal: &Goal, policy: &str, other: &str) -> V
     places.iter().filter_map(|place| Some((place, place.compare(goal, policy, other)?))).collect()
 }
 
-/// Returns the geometric mean of the ratios of all matches.
+/// Returns the geometric mean of the ratios of `matches`.
 fn mean(matches: &[(&Place, Match)]) -> Cell {
     if matches.is_empty() {
         return Cell::Absent;

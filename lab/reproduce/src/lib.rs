@@ -1,15 +1,15 @@
 //! Runs many simulations from one file. A sweep runs the plan of a user. A study repeats published
-//! measurements, and shows this project's values next to the values of each published table. Two studies are
-//! this project's own, without published tables.
+//! measurements, and shows this project's values next to the values of each published table. The studies
+//! `ageing` and `owned-blocks` are this project's own, without published tables.
 //!
 //! [`sweep`] runs plans. `study` has the interface of a study. `study_file` reads studies that files
-//! describe, and `simulated` runs them. `goals` makes a study from a plan with goals. The folders
+//! describe, and `simulated` runs these studies. `goals` makes a study from a plan with goals. The folders
 //! `huge_copy`, `page_fault` and `ageing` have the other studies. `published` reads the published tables,
 //! `prose` reads the notes, and `metric` names the figures of a simulation. `reproduction` holds the result
 //! of a study.
 //!
-//! [`pageset_study`] does the simulations. The profile `release` does not optimise this crate, because none
-//! of its own loops runs long.
+//! [`pageset_study`] does the simulations. The profile `release` does not optimise this crate, because no
+//! loop in this crate's own code runs long.
 #![forbid(unsafe_code)]
 
 mod ageing;
@@ -63,7 +63,7 @@ static OWNED_BLOCKS: LazyLock<PlanWithGoals> = LazyLock::new(PlanWithGoals::owne
 /// Studies that are code.
 const IN_CODE: &[&dyn Study] = &[&HugeCopy, &PageFault, &Ageing];
 
-/// Returns the study with this name.
+/// Returns the study called `name`.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Study> {
     STUDIES.iter().copied().find(|study| study.name() == name)

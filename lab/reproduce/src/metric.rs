@@ -22,7 +22,7 @@ macro_rules! metrics {
             /// All metrics with their names and meanings.
             pub(crate) const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $meaning),)*];
 
-            /// The value of this metric for a run with this result.
+            /// Returns the value of this metric for the run `run` with the result `result`.
             pub(crate) fn of(self, run: &RunSpec, result: &RunResult) -> f64 {
                 match self {
                     $(Self::$variant => {
@@ -141,8 +141,8 @@ pub(crate) enum Better {
 }
 
 impl Metric {
-    /// Returns which of two values of this metric is better. Returns `None` if neither is better, as with the
-    /// number of pages in page sets.
+    /// Returns which of two values of this metric is better. Returns `None` if neither value is better, for
+    /// example of the number of pages in page sets.
     pub(crate) fn better(self) -> Option<Better> {
         match self {
             Self::Score | Self::BuildSpeed => Some(Better::More),

@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, Result};
 
-/// The headings that the notes of a study may have. The headings are for sections of the report, for notes
-/// that only a quick run shows, and for notes on further tables.
+/// The headings that the notes of a study may have. The paragraphs below `NOTES` and `EXPLANATIONS` become
+/// sections of the report. Only a quick run shows the paragraphs below `QUICK`. The paragraphs below `COPIES`
+/// and `MEMORY` are notes on further tables.
 pub(super) const NOTES: &str = "How to read this";
 pub(super) const QUICK: &str = "In a quick run";
 pub(super) const COPIES: &str = "Copies of a recorded build";
@@ -11,12 +12,14 @@ pub(super) const MEMORY: &str = "Used memory";
 pub(super) const EXPLANATIONS: &str = "What did not reproduce, and why";
 const HEADINGS: [&str; 5] = [NOTES, QUICK, COPIES, MEMORY, EXPLANATIONS];
 
-/// The notes of a study. For each of the [`HEADINGS`], a list of its paragraphs, each joined to one line.
+/// The notes of a study: for each of the [`HEADINGS`], a list of the paragraphs below the heading. Each
+/// paragraph is joined to one line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prose([Vec<String>; HEADINGS.len()]);
 
 impl Prose {
-    /// Reads the Markdown of the file called `file`. Text above the first section is not part of the notes.
+    /// Reads the Markdown of the file called `file`. Text above the first section of the file is not part of
+    /// the notes.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
         let mut prose = Self::default();
         let mut section = &mut Vec::new();

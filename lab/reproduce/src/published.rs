@@ -11,7 +11,7 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Reads the text of a CSV. `file` is the name of the CSV in error messages.
+    /// Reads a table from the text of a CSV. `file` is the name of the CSV in error messages.
     pub(crate) fn parse(file: impl Into<String>, text: &str) -> Result<Self> {
         let file = file.into();
         let mut reader = csv::Reader::from_reader(text.as_bytes());

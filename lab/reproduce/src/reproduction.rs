@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::study::Findings;
 
 /// Smallest rank correlation between published and simulated values that counts as agreement. If a quantity
-/// has a smaller correlation, the result lists it among the differences.
+/// has a smaller correlation, the result of the study lists this quantity among the differences.
 const SPEARMAN_MIN: f64 = 0.9;
 
 /// The whole result of a study.
@@ -15,21 +15,21 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub struct Reproduction<'a> {
     /// Name of the study.
     pub study: &'a str,
-    /// Counts of directions that agree with the published ones, for our values and for the null model.
+    /// Counts of directions that agree with the published directions, for our values and for the null model.
     /// Withdrawn tables are left out. A direction says whether a value is higher than, lower than or equal to
     /// the value of its base row. The null model is the forecast that nothing ever changes.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The share of our directions that agree with the published ones.
+    /// The fraction of our directions that agree with the published directions.
     pub direction_agreement: Option<f64>,
-    /// Numbers of directions that differ, by kind of difference.
+    /// Numbers of directions that differ between our values and the published values, by kind of difference.
     pub misses: Misses,
     /// The counts of each group of tables that are judged together. Tables without a group form one group
     /// with the name of the study.
     pub groups: Vec<Group>,
     /// The published tables with our values, except the withdrawn tables.
     pub tables: Vec<&'a Comparison>,
-    /// Tables that their author has withdrawn. The counts of the whole study leave these tables out.
+    /// Tables that their author has withdrawn. The counts of the whole study leave withdrawn tables out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables without published values.
@@ -39,7 +39,7 @@ pub struct Reproduction<'a> {
     pub timeline: Option<&'a Table>,
     /// Notes that a reader needs to understand the tables.
     pub notes: &'a [String],
-    /// Sentences that say where our values differ from the published ones.
+    /// Sentences that say where our values differ from the published values.
     pub differences: Vec<String>,
     /// Sentences that give the reasons for the differences, as far as the reasons are known.
     pub explanations: &'a [String],
@@ -47,7 +47,8 @@ pub struct Reproduction<'a> {
     pub provenance: Provenance,
 }
 
-/// Tables that are judged together: the values of the whole group have skill, or not.
+/// Tables that are judged together: the values of all tables of the group together have skill, or have no
+/// skill.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the group.
@@ -58,8 +59,8 @@ pub struct Group {
     /// The p-value of the sign test: the chance that random directions beat the null model at least as often
     /// as our values do.
     pub p_value: f64,
-    /// Whether our values have skill: they meet at least a third of the published changes, and beat the null
-    /// model significantly. `None` if the published values have no change.
+    /// Whether our values have skill: our values meet at least a third of the published changes, and beat the
+    /// null model significantly. `has_skill` is `None` if the published values have no change.
     pub has_skill: Option<bool>,
 }
 
@@ -75,7 +76,7 @@ pub struct Withdrawn<'a> {
     /// The counts of directions of the withdrawn tables, and the null model's counts.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The tables, with our values.
+    /// The withdrawn tables, with our values.
     pub tables: Vec<&'a Comparison>,
 }
 
@@ -148,7 +149,7 @@ impl<'a> Reproduction<'a> {
     }
 
     /// Makes one table with the values of all tables of the study. Each row has a published value and our
-    /// value. The values of tables without published values come last.
+    /// value. The values of tables without published values come after all other values.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -216,7 +217,7 @@ fn skill_row(name: &str, skill: &Skill, verdict: &str) -> Row {
 }
 
 /// Adds the numbers of one row of a table without published values. The row's labels are its name. If two
-/// rows have the same labels, a row's first number is also part of its name.
+/// rows of a table have the same labels, a row's first number is also part of its name.
 fn push_own(table: &mut Table, own: &Table, row: &Row) {
     let labels = |row: &Row| {
         let cells = own.columns().iter().zip(&row.cells);
@@ -244,7 +245,7 @@ fn push_own(table: &mut Table, own: &Table, row: &Row) {
     }
 }
 
-/// Makes a sentence for each quantity of a table if our values differ from the published ones.
+/// Makes a sentence for each quantity of a table whose values differ from the published values.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let mut found = Vec::new();
     for (index, quantity) in comparison.quantities().iter().enumerate() {

@@ -13,8 +13,8 @@ use pageset_report::Progress;
 
 /// A published study that can be run again.
 ///
-/// Most simulated studies are [`StudyFile`](super::StudyFile)s. To add such a study, add its three files to a
-/// folder of `data/tables`.
+/// Most simulated studies are [`StudyFile`](super::StudyFile)s. To add a `StudyFile`, add its three files to
+/// a folder of `data/tables`.
 pub trait Study: fmt::Debug + Send + Sync {
     /// The study's name on the command line, in lower case, with `-` between words.
     fn name(&self) -> &str;
@@ -37,14 +37,14 @@ pub trait Study: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether the study simulates a day of work. If so, the user may add [policies](Options::policies) and
-    /// may describe [another day](Options::day).
+    /// Whether the study simulates a day of work. If the study simulates a day, the user may add
+    /// [policies](Options::policies) and may describe [another day](Options::day).
     fn plays_days(&self) -> bool {
         false
     }
 
-    /// Runs the study. Equal options give equal findings, except measurements of this machine. `jobs` changes
-    /// only the time that the study takes.
+    /// Runs the study. Equal options give equal findings, except measurements of this machine. The option
+    /// `jobs` changes only the time that the study takes.
     ///
     /// # Errors
     ///
@@ -57,16 +57,17 @@ pub trait Study: fmt::Debug + Send + Sync {
 /// Options of a study.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// Whether to run only some rows, with one seed, to see whether the study runs without errors. Rows have
-    /// the same measured time as in a full run. Two studies are exceptions: `owned-blocks` has other runs,
-    /// and `ageing` has a shorter day.
+    /// Whether to run only some rows, with one seed by default, to see whether the study runs without errors.
+    /// A quick run measures each row for the same time as a full run, except in three studies: `owned-blocks`
+    /// has other runs, `ageing` has a shorter day, and `huge-copy` measures three times instead of nine
+    /// times.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,
-    /// A file for fitted parameters. If this option is set, the study first chooses its parameters again, and
-    /// writes them to the file.
+    /// A file for fitted parameters. If the option `fit` is set, the study chooses its parameters again
+    /// before it simulates its rows, and writes the parameters to this file.
     pub fit: Option<PathBuf>,
-    /// Number of seeds for each simulation. Default: five, but one in a quick run.
+    /// Number of seeds for each simulation. Default: five seeds, or one seed in a quick run.
     pub seeds: Option<u64>,
     /// Further policies for a study that simulates days: names of policies, or paths of policy files.
     #[serde(default)]
@@ -76,7 +77,7 @@ pub struct Options {
     pub day: Option<PathBuf>,
 }
 
-/// The text that a quick run shows in place of reasons.
+/// The text that a quick run shows in place of the reasons for its findings.
 const REASONS_ELSEWHERE: &str = "This was a quick run. The report of the full run gives the reasons.";
 
 /// Number of seeds in a full run of a study. Guess: five seeds are enough to see how much a result varies.
@@ -90,7 +91,7 @@ impl Options {
     }
 
     /// Returns the reasons that a study gives for its findings. The reasons are about the full run, so a
-    /// quick run only says where to find them.
+    /// quick run only says where the reasons are.
     #[must_use]
     pub fn reasons(&self, reasons: &[impl AsRef<str>]) -> Vec<String> {
         if self.is_quick {
@@ -105,7 +106,7 @@ impl Options {
 pub struct Findings {
     /// Published tables with our values.
     pub tables: Vec<Comparison>,
-    /// Tables without published values that belong to the study.
+    /// The study's tables without published values.
     pub more: Vec<Table>,
     /// The state of memory over time, if the study simulates days.
     pub timeline: Option<Table>,
@@ -120,6 +121,6 @@ pub struct Findings {
     pub machine: String,
     /// The policies that the study compares.
     pub policies: Vec<String>,
-    /// Seeds of random numbers, if there were any.
+    /// Seeds of random numbers, if the study used random numbers.
     pub seeds: Option<Seeds>,
 }

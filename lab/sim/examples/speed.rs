@@ -7,8 +7,8 @@ use std::time::Instant;
 use pageset_core::{Order, Request};
 use pageset_sim::{Machine, Simulation, SimulationError, Span, VirtualCpu};
 
-/// Largest number of blocks that a CPU holds at one time. A CPU holds more blocks than a page set does, so
-/// page sets refill and drain.
+/// Largest number of blocks that a CPU holds at one time. `DEPTH` is larger than the number of blocks in a
+/// page set, so page sets refill and drain.
 const DEPTH: usize = 2000;
 
 /// Allocates many single pages, then frees all of them, again and again. The CPU computes for a short time

@@ -23,8 +23,8 @@ use crate::with_arrays::WithArrays;
 pub(crate) enum Choice {
     /// Linux's allocator, under a policy.
     Linux(Policy),
-    /// This project's lock-free allocator (`pageset-blocks`), with an array of free blocks for each CPU above
-    /// it.
+    /// This project's lock-free allocator (`pageset-blocks`), and above it an array of free blocks for each
+    /// CPU.
     OwnedBlocks,
     /// This project's lock-free allocator, called directly, without arrays.
     OwnedBlocksStraight,
@@ -78,7 +78,7 @@ impl Choice {
 }
 
 impl Allocator {
-    /// Returns the allocator as the interface that all allocators implement.
+    /// Returns the allocator through the interface that all allocators implement.
     #[inline]
     pub(crate) fn frames(&self) -> &dyn FrameAllocator {
         match self {
@@ -88,8 +88,8 @@ impl Allocator {
         }
     }
 
-    /// Empties the page sets or arrays of all CPUs, so that every CPU can take the pages. `cpu` does the
-    /// work.
+    /// Empties the page sets or arrays of all CPUs, so that every CPU can take the pages. `cpu` does the work
+    /// if the allocator is Linux's.
     pub(crate) fn drain_all(&self, cpu: CpuId) {
         match self {
             Self::Linux(allocator) => {

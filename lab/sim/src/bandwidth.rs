@@ -4,15 +4,15 @@
 //! Time is divided into windows. A window is full once its requests keep memory busy for the length of the
 //! window. If the window of a request is full, the request waits for the first later window that is not full.
 //! The model ignores the order of requests within a window, because the simulator runs some CPUs ahead of
-//! others and receives requests slightly out of order.
+//! other CPUs and so receives requests slightly out of order.
 
 use std::cell::Cell;
 
 /// Length of a window, in picoseconds. A window is as long as the largest time that a CPU may run ahead of
-/// the others (20 µs), and shorter than a phase of a workload.
+/// the other CPUs (20 µs), and shorter than a phase of a workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Number of windows that the model keeps for a node. A request waits for the length of all these windows at
-/// most.
+/// Number of windows that the model keeps for a node. A request waits at most for the length of `WINDOWS`
+/// windows.
 const WINDOWS: usize = 64;
 
 /// Records for each node how long its memory is busy in each window.

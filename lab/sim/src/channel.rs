@@ -11,8 +11,9 @@ use crate::time::Time;
 /// queue as the original.
 ///
 /// A message arrives at the time on its sender's clock. The receiver pays for two cache lines from the
-/// sender, as a guess: one for the queue's entry and one for the first bytes of the message. A CPU that waits
-/// for a message or for room is idle. A woken CPU continues after the machine's wake-up time.
+/// sender: one for the queue's entry and one for the first bytes of the message. These costs are a guess. A
+/// CPU that waits for a message or for room is idle. A CPU that another CPU wakes continues after the
+/// machine's wake-up time.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -33,10 +34,10 @@ struct Sent<T> {
     from: u32,
 }
 
-/// The result of an attempt to receive.
+/// The result of an attempt to receive a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryReceived<T> {
-    /// The first message.
+    /// The first message of the channel, which is now removed from the channel.
     Message(T),
     /// The channel is empty now.
     Empty,
@@ -73,10 +74,10 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Sends a message if there is room.
+    /// Sends a message if the channel has room.
     ///
     /// # Errors
-    /// Returns the message, if the channel is full.
+    /// Returns the message if the channel is full.
     pub fn try_send(&self, cpu: &VirtualCpu, message: T) -> Result<(), T> {
         let engine = cpu.engine();
         engine.sync();
@@ -106,7 +107,7 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Takes the first message if there is one.
+    /// Takes the channel's first message, if the channel has a message.
     pub fn try_receive(&self, cpu: &VirtualCpu) -> TryReceived<T> {
         let engine = cpu.engine();
         engine.sync();
@@ -156,10 +157,10 @@ mod tests {
     use super::*;
     use crate::{MACHINES, Simulation, Span};
 
-    /// Race: while a receiver waits for a message, it does its periodic work, which may wait for a lock.
-    /// Meanwhile a sender wakes the receiver and removes it from the list of waiting receivers. The receiver
-    /// must not wait again afterwards, because no sender would wake it. If it waits again, its CPU never
-    /// ends.
+    /// Race: while a receiver waits for a message, the receiver's CPU does its periodic work, which may wait
+    /// for a lock. During this periodic work, a sender wakes the receiver and removes the receiver from the
+    /// list of waiting receivers. After its periodic work, the receiver must not wait again, because no
+    /// sender would wake the receiver. If the receiver waits again, its body never ends.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();
@@ -169,7 +170,8 @@ mod tests {
         let sender = channel.clone();
         let receive = move |cpu: &VirtualCpu| {
             channel.0.waiting_to_receive.borrow_mut().push_back(cpu.engine().cpu_index());
-            // In place of periodic work, let time pass, so that other CPUs run before this CPU continues.
+            // In place of periodic work, this CPU lets time pass, so that other CPUs run before this CPU
+            // continues.
             cpu.advance(Span::from_us(10));
             cpu.engine().sync();
             cpu.wait_to_be_woken();

@@ -24,8 +24,8 @@ impl Platform for VirtualPlatform {
     }
 }
 
-/// The event sink that charges the cost of each event to the running virtual CPU. Outside a simulation the
-/// sink does nothing.
+/// The event sink that charges the cost of each event to the running virtual CPU. Outside a simulation, this
+/// event sink does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Charges(());
 
@@ -58,7 +58,8 @@ impl Engine {
         }
     }
 
-    /// Returns the cost of a cache line that CPU `to` fetches from CPU `from`, which wrote the line last.
+    /// Returns the cost, in picoseconds, of a cache line that CPU `to` fetches from CPU `from`, which wrote
+    /// the line last.
     #[inline]
     pub(crate) fn line(&self, from: u32, to: u32) -> u64 {
         match self.near(from, to) {
@@ -73,14 +74,14 @@ impl Engine {
         }
     }
 
-    /// Whether a cache line that moves between these CPUs uses a plane. A plane is a network between groups
-    /// of nodes; see [`Planes`](crate::machine::Planes).
+    /// Whether a cache line that moves between the CPUs `from` and `to` uses a plane. A plane is a network
+    /// between groups of nodes; see [`Planes`](crate::machine::Planes).
     pub(crate) fn is_between_bricks(&self, from: u32, to: u32) -> bool {
         let brick_nodes = self.prices.planes.as_ref().map_or(u16::MAX, |planes| planes.brick_nodes);
         self.cpus[from as usize].node / brick_nodes != self.cpus[to as usize].node / brick_nodes
     }
 
-    /// Records that the running CPU touches a frame. Returns the cost.
+    /// Records that the running CPU touches a frame. Returns the cost of the touch, in picoseconds.
     #[inline]
     pub(crate) fn touch(&self, pfn: Pfn, touched: Touched<'_>) -> u64 {
         let (prices, me) = (&self.prices, self.cpu_index());
@@ -91,7 +92,8 @@ impl Engine {
             Touched::Metadata => &prices.metadata,
         };
         // The machine file gives the cost of data from another core under the same last-level cache. For a
-        // more distant core, scale this cost by the ratio of the costs of a line from the two cores.
+        // more distant core, the cost of data is multiplied by the cost of a line from the distant core, and
+        // divided by the cost of a line from a core under the same last-level cache.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {
@@ -135,7 +137,7 @@ impl Engine {
 
     /// Charges the running CPU for taking a block from a free list, or for putting a block back. The CPU also
     /// writes the links of the block's neighbours in the list. The CPU pays nothing for the cache lines of
-    /// these neighbours, because it does not read them.
+    /// the neighbours, because the CPU does not read these lines.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
@@ -143,14 +145,14 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
-    /// Charges the running CPU for the cache lines that it reads after it took a lock: list heads and
-    /// counters that the previous holder changed.
+    /// Charges the running CPU for the cache lines that the CPU reads after it took a lock: list heads and
+    /// counters that the previous holder of the lock changed.
     pub(crate) fn fetch_behind_lock(&self) {
         self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
     }
 
-    /// Records that the running CPU's allocation got the block `pfn`, or failed. Charges for the metadata of
-    /// the block.
+    /// Records that the running CPU's allocation got the block `pfn`, or failed. If the allocation got a
+    /// block, charges the running CPU for the block's metadata.
     pub(crate) fn note_alloc(&self, pfn: Option<Pfn>, order: Order) {
         let Some(pfn) = pfn else {
             self.tally.borrow_mut().counts.failures += 1;
@@ -228,8 +230,8 @@ impl Engine {
     }
 }
 
-/// Largest cost of a line in picoseconds: one second. The limit prevents sums from overflowing, even if a
-/// machine file has larger costs.
+/// Largest cost of a line in picoseconds: one second. This limit on a line's cost prevents sums from
+/// overflowing, even if a machine file has larger costs.
 const LINE_PS_MAX: u64 = 1_000_000_000_000;
 
 /// Scales `price` by `from` / `near`, where `from` and `near` are the costs of one line at two distances.

@@ -21,7 +21,7 @@ pub(crate) struct World {
     pub(crate) allocator: Allocator,
     pub(crate) seed: u64,
     pub(crate) page_bytes: u64,
-    /// The highest zone of each node. Nearly all memory of a node is in this zone.
+    /// The highest zone of each node. Nearly all memory of a node is in the node's highest zone.
     pub(crate) main_zones: Vec<ZoneId>,
     /// The virtual time at which the CPUs' code (*bodies*) should end.
     pub(crate) deadline: Time,
@@ -33,21 +33,21 @@ pub(crate) struct World {
 /// How the code on a virtual CPU (its *body*) uses the memory that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// The memory is cleared.
+    /// The CPU clears the memory.
     Clear,
-    /// The memory is read or written.
+    /// The CPU reads or writes the memory.
     Access,
-    /// The memory is the source or the target of a copy. The model assumes that the other side of the copy is
-    /// in a cache.
+    /// The memory is the source or the target of a copy. The model assumes that the memory at the other end
+    /// of the copy is in a cache.
     Copy,
 }
 
 /// The CPU that a body runs on. Each operation begins at the time on the CPU's clock and moves the clock
 /// forward.
 ///
-/// A copy of a `VirtualCpu` stands for the same CPU as the original. Only code that runs in the body of that
-/// CPU may use the copy. Use a copy for code that cannot take a reference as an argument, such as a global
-/// allocator.
+/// A copy of a `VirtualCpu` stands for the same CPU as the original. Only the body of this CPU may use the
+/// copied `VirtualCpu`. A copied `VirtualCpu` serves code that cannot take a reference as an argument, such
+/// as a global allocator.
 #[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
@@ -80,7 +80,8 @@ impl VirtualCpu {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
     }
 
-    /// Returns a stream of random numbers. Each CPU has a separate stream for each purpose.
+    /// Returns this CPU's stream of random numbers for `purpose`. Each CPU has a separate stream for each
+    /// purpose.
     #[must_use]
     pub fn rng(&self, purpose: &str) -> Stream {
         random::stream(self.world.seed, purpose, self.id)
@@ -91,8 +92,8 @@ impl VirtualCpu {
         self.engine().tally.borrow_mut().counts.score += units;
     }
 
-    /// Lets the CPU compute for `span`. Computing takes longer while another hardware thread of the core
-    /// computes too.
+    /// Lets the CPU compute for `span`. If another hardware thread of the core has a body too, the machine's
+    /// slowdown factor lengthens `span`.
     pub fn advance(&self, span: Span) {
         self.engine().work(span.0);
         self.interrupt();
@@ -205,7 +206,8 @@ impl VirtualCpu {
         self.world.allocator.frames().free_batch(self.id, blocks)
     }
 
-    /// Fills the empty slots of `pages` with single pages.
+    /// Fills the empty slots of `pages` with single pages. Returns the number of full slots, including slots
+    /// that were full before the call.
     ///
     /// # Errors
     /// Returns the allocator's error.
@@ -235,8 +237,8 @@ impl VirtualCpu {
         self.world.allocator.drain_all(self.id);
     }
 
-    /// Returns the free memory and the watermarks of a node's highest zone. Returns `None` if there is no
-    /// such node, or if the allocator has no watermarks.
+    /// Returns the free memory and the watermarks of a node's highest zone. Returns `None` if the machine has
+    /// no node `node`, or if the allocator has no watermarks.
     #[must_use]
     pub fn memory(&self, node: NodeId) -> Option<ZoneMemory> {
         let zone = *self.world.main_zones.get(node.index())?;
@@ -246,7 +248,8 @@ impl VirtualCpu {
         }
     }
 
-    /// Tells the allocator that a reclaimer started or stopped in a node's highest zone.
+    /// Tells the allocator that a reclaimer started or stopped in a node's highest zone. Only Linux's
+    /// allocator uses the information about reclaimers.
     pub fn set_reclaim(&self, node: NodeId, reclaim: Reclaim) {
         if let (Some(zone), Allocator::Linux(allocator)) =
             (self.world.main_zones.get(node.index()), &self.world.allocator)
@@ -275,7 +278,7 @@ impl VirtualCpu {
     }
 
     /// Touches the first `bytes` of a block. The time depends on where the data is: in a cache or in memory.
-    /// Afterwards, this CPU's caches have the data.
+    /// After the call, this CPU's caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();
         let levels = match touch {
@@ -326,8 +329,8 @@ impl VirtualCpu {
     #[cold]
     fn tick(&self) {
         let cpu = self.engine().cpu();
-        // A CPU that was busy for several periods does the periodic work only once afterwards, and not once
-        // for each missed period.
+        // A CPU that was busy for several periods then does the periodic work only once, and not once for
+        // each missed period.
         let period = self.world.tick.0.max(1);
         let late = cpu.clock.get() - cpu.next_tick.get();
         cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);

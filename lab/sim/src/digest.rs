@@ -7,8 +7,8 @@ pub(crate) struct Digest(u64);
 
 impl Digest {
     /// The digest before any event. The constants are from the hash FNV-1a. Unlike FNV-1a, the digest hashes
-    /// words instead of bytes. It also rotates each product, because a multiplication alone moves no high
-    /// bits to lower places.
+    /// words instead of bytes. The digest also rotates each product, because a multiplication alone moves no
+    /// high bits to lower places.
     pub(crate) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
     #[inline]

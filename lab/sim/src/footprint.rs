@@ -1,10 +1,11 @@
 //! Tells which cache has a frame's data. The CPU that touched the frame last has the data in its caches,
-//! unless it has touched more data afterwards than its caches hold.
+//! unless the CPU has since touched more data than its caches hold.
 //!
 //! A frame has two marks, one for its data and one for its metadata. A mark names the CPU of the last touch
-//! and the time of the touch. The [`Recency`] of this CPU tells which of its caches still holds lines that
-//! were last used at this time. Caches are modelled as fully associative, and evict the least recently used
-//! line. The model knows only data that a workload reports with a call such as `touch`.
+//! and the time of the touch. The [`Recency`] of a CPU tells which of the CPU's caches still holds the lines
+//! that the CPU last used at a given time. Caches are modelled as fully associative, and evict the least
+//! recently used line. The model learns that a CPU touched a frame's data only from calls of the workload,
+//! such as `touch`.
 
 use pageset_core::{CpuId, Pfn};
 
@@ -19,12 +20,12 @@ pub(crate) const LINE_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Width in bits of the field of a mark that has the number of lines. A mark counts at most 8 MiB of lines; larger touches count as 8
-/// MiB.
+/// Number of bits of a mark that hold the number of lines. A mark counts at most 8 MiB of lines. A touch of
+/// more lines counts as 8 MiB.
 const LINES_BITS: u32 = 17;
 /// Largest number of lines that a mark can count.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
-/// Number of bits for the CPU number plus one. A machine has at most 8192 CPUs.
+/// Number of bits of a mark that hold the CPU's number plus one. A machine has at most 8192 CPUs.
 const CPU_BITS: u32 = 14;
 
 impl Mark {
@@ -62,8 +63,8 @@ impl Touched<'_> {
     }
 }
 
-/// Records for each frame which CPU touched the frame last, and when. For each CPU, also records the lines
-/// that its caches hold.
+/// Records for each frame which CPU touched the frame last, and when. A `Footprint` also records, for each
+/// CPU, the lines that the CPU's caches hold.
 pub(crate) struct Footprint {
     /// For each frame, the marks of its data and of its metadata. The marks are plain integers, so that the
     /// operating system can provide a zeroed vector.
@@ -97,8 +98,9 @@ impl Footprint {
         }
     }
 
-    /// Records that `cpu` touches a frame. Returns the CPU of the previous touch, and which of its caches
-    /// holds the frame. Returns `None` if the machine has no such frame.
+    /// Records that `cpu` touches a frame. Returns the CPU of the previous touch, and which of this CPU's
+    /// caches holds the frame. Returns `Some(None)` if no CPU has touched the frame before, and `None` if the
+    /// machine has no such frame.
     #[inline]
     pub(crate) fn touch(&mut self, cpu: u32, pfn: Pfn, touched: Touched<'_>) -> Option<Option<(u32, Held)>> {
         let which = match touched {
@@ -124,8 +126,8 @@ impl Footprint {
         held.unwrap_or(Held::Nowhere)
     }
 
-    /// Records that `cpu` touches `lines` lines. `mark` tells which CPU touched these lines before. Returns
-    /// the new mark.
+    /// Records that `cpu` touches `lines` lines. `mark` is the mark of the lines before this touch. Returns
+    /// the new mark of the lines.
     #[inline]
     pub(crate) fn renew(&mut self, mark: u64, cpu: u32, lines: u64) -> u64 {
         if let Some((last, step, lines)) = Mark(mark).parts() {

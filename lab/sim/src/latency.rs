@@ -6,7 +6,8 @@ const BITS: u32 = 5;
 /// Number of buckets that cover every 64-bit number of picoseconds.
 const BUCKETS: usize = (64 - BITS as usize + 1) << BITS;
 
-/// A histogram of times. A percentile is at most 1/32 (3 %) larger than the exact value.
+/// A histogram of times. A percentile from this histogram is at most 1/32 (3 %) larger than the exact
+/// percentile of the recorded times.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Latency {
     buckets: Box<[u64]>,
@@ -54,7 +55,7 @@ impl Latency {
         self.count
     }
 
-    /// Sum of all times, in nanoseconds.
+    /// Sum of all recorded times, in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.total_ps / 1000
@@ -66,14 +67,14 @@ impl Latency {
         if self.count == 0 { 0.0 } else { self.total_ps as f64 / 1000.0 / self.count as f64 }
     }
 
-    /// The longest time, in nanoseconds.
+    /// The longest recorded time, in nanoseconds.
     #[must_use]
     pub fn max_ns(&self) -> f64 {
         self.max_ps as f64 / 1000.0
     }
 
-    /// Returns the percentile for `share` (0 to 1) in nanoseconds: this share of the recorded times is not
-    /// longer. Returns 0 if no time was recorded.
+    /// Returns the percentile for `share` (0 to 1) in nanoseconds: the fraction `share` of the recorded times
+    /// is at most as long as the result. Returns 0 if no time was recorded.
     #[must_use]
     pub fn percentile_ns(&self, share: f64) -> f64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);

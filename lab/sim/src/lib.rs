@@ -89,7 +89,7 @@ pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};
 
-/// Lets doc tests run examples of the crate's README, if it has any.
+/// The crate's README. Doc tests would run examples in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

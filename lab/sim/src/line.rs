@@ -7,18 +7,18 @@ use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 use crate::link::Link;
 
-/// The value in place of the last writer if no CPU has written the line yet.
+/// The value of `SharedLine::last` if no CPU has written the line yet.
 const NOBODY: u32 = u32::MAX;
 
 /// Models the cost of a cache line that several CPUs change by atomic operations. Each operation moves the
-/// line to the CPU that does the operation. The time of a move grows with the distance between the two CPUs.
-/// Operations on the line happen one after another. The line holds no data.
+/// line to the CPU that does the operation. The time of a move grows with the distance between the previous
+/// CPU and the next CPU of the line. Operations on the line happen one after another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,
     free_at: AtomicU64,
     /// The link that carries the line between bricks (groups of nodes). Without a link, the time of a move
-    /// depends only on the distance.
+    /// depends only on the distance between the previous CPU and the next CPU of the line.
     link: Option<Arc<Link>>,
 }
 
@@ -29,7 +29,8 @@ impl SharedLine {
         Self { last: AtomicU32::new(NOBODY), free_at: AtomicU64::new(0), link: None }
     }
 
-    /// Makes a line that no CPU has fetched yet, and that moves over this link.
+    /// Makes a line that no CPU has fetched yet. If `link` is not `None`, the line moves over this link
+    /// between bricks.
     #[must_use]
     pub fn over(link: Option<Arc<Link>>) -> Self {
         Self { link, ..Self::new() }

@@ -1,11 +1,11 @@
 //! Models the cache lines of an allocator without locks: which CPUs have a line, and when the next CPU gets
 //! the line.
 //!
-//! Atomic operations happen in the order of virtual time. A line belongs to the CPU that wrote it last. CPUs
-//! that have read the line after this write have copies. To write a line, a CPU needs the only copy of the
-//! line. To read a line, a CPU needs any copy. Otherwise, the CPU must fetch the line. CPUs fetch a line one
-//! after another, at a cost that grows with distance. So if two compare-exchanges race, the second one waits
-//! for the line and then fails, as on a real machine.
+//! Atomic operations happen in the order of virtual time. A line belongs to the CPU that wrote it last. A CPU
+//! that has read the line after its last write has a copy of the line. To write a line, a CPU needs the only
+//! copy of the line. To read a line, a CPU needs any copy. A CPU that lacks the needed copy must fetch the
+//! line. CPUs fetch a line one after another, at a cost that grows with distance. So if two CPUs race to
+//! compare-exchange one word, the second CPU waits for the line and then fails, as on a real machine.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -19,10 +19,10 @@ use crate::recency::Held;
 /// The cache lines of an allocator's tables.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// Addresses of each table, and the number of its first line.
+    /// The address range of each table, and the number of the table's first line.
     tables: Vec<(Range<usize>, usize)>,
-    /// The fields of each [`Line`]. The fields are plain integers, so that the system zeroes them, and
-    /// provides memory only for pages that are written.
+    /// The fields of each [`Line`]. The fields are plain integers, so that the operating system can provide
+    /// zeroed memory, and only for pages that are written.
     lines: RefCell<Vec<[u64; 3]>>,
     /// For each line with copies, the set of CPUs that have a copy: one bit for each CPU.
     copies: RefCell<Vec<Box<[Cell<u64>]>>>,
@@ -32,7 +32,8 @@ pub(crate) struct Lines {
 /// The state of one cache line.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// The [`Footprint`]'s mark of the CPU that wrote the line last.
+    /// The [`Footprint`]'s mark of the CPU that wrote the line last. If no CPU has written the line, the mark
+    /// of the CPU that read the line first.
     mark: u64,
     /// Time at which the last transfer of the line between CPUs was complete, in picoseconds; 0 before the
     /// first transfer.
@@ -63,7 +64,8 @@ impl Lines {
         }
     }
 
-    /// Index of the table that holds a word, and the number of the word's line.
+    /// Index of the table that holds the word at `address`, and the number of the word's line. `None` if no
+    /// table holds the word.
     #[inline]
     fn find(&self, address: usize) -> Option<(usize, usize)> {
         let table = self.tables.iter().position(|(addresses, _)| addresses.contains(&address))?;
@@ -82,7 +84,7 @@ impl Lines {
         self.lines.borrow_mut()[number] = [mark, arrives_ps, copies];
     }
 
-    /// CPUs that have copies of a line.
+    /// Returns the CPUs that have copies of a line.
     fn holders(&self, line: Line) -> Vec<u32> {
         let mut holders = Vec::new();
         if let Some(place) = line.copies.checked_sub(1) {
@@ -132,7 +134,7 @@ impl Lines {
     }
 }
 
-/// Receives each atomic operation of an allocator without locks.
+/// Receives each atomic operation of an allocator without locks, and charges the running virtual CPU.
 pub(crate) fn observe(address: usize, how: LineUse) {
     current::with(|engine| {
         if let Some(engine) = engine {
@@ -142,7 +144,8 @@ pub(crate) fn observe(address: usize, how: LineUse) {
 }
 
 impl Engine {
-    /// Charges the running CPU for the atomic operation that it is about to do on a word of the allocator.
+    /// Charges the running CPU for the atomic operation that the CPU is about to do on a word of the
+    /// allocator.
     #[inline]
     fn use_word(&self, address: usize, how: LineUse) {
         let Some((table, number)) = self.lines.find(address) else { return };
@@ -169,8 +172,8 @@ impl Engine {
         }
     }
 
-    /// Charges the running CPU for using a line that it wrote last itself. The cost depends on the number of
-    /// other lines that the CPU has used since this write.
+    /// Charges the running CPU for using a line that this CPU wrote last. The cost depends on the number of
+    /// other lines that the CPU has used since it last used this line.
     #[inline]
     fn use_own(&self, number: usize, line: Line, me: u32) {
         let mut footprint = self.footprint.borrow_mut();
@@ -188,9 +191,9 @@ impl Engine {
         }
     }
 
-    /// Fetches a line for the running CPU from memory or from other CPUs. A CPU that writes must invalidate
-    /// all other copies. The CPU sends requests to all CPUs that have a copy, and waits for the slowest
-    /// answer.
+    /// Fetches a line for the running CPU from memory or from other CPUs. A CPU that writes a line must
+    /// invalidate all other copies of the line. So a writing CPU sends requests to all CPUs that have a copy,
+    /// and waits for the slowest answer.
     fn get_line(&self, table: usize, number: usize, how: LineUse) {
         let (me, cpu) = (self.cpu_index(), self.cpu());
         let mut line = self.lines.get(number);

@@ -3,14 +3,14 @@
 //!
 //! Planes are parallel networks between the nodes of a large machine. The address of a line decides which
 //! plane carries the line. A line moves to one CPU at a time. If a second CPU asks for a moving line, its
-//! request is refused and the CPU asks again. So each waiting CPU has one request on the link, and these
-//! requests delay the line.
+//! request is refused and the CPU asks again. So each waiting CPU has one request on the link, and the
+//! requests of waiting CPUs delay the line.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-/// For each waiting CPU, the time at which it will have received its line, in picoseconds.
+/// For each waiting CPU, the time when the CPU will have received its line, in picoseconds.
 #[derive(Debug, Default)]
 pub struct Link(Mutex<BinaryHeap<Reverse<u64>>>);
 

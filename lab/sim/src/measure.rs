@@ -24,8 +24,8 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// Number of samples of memory use in a run. The number is small, because the simulator needs as long for one
-/// sample as for some thousand allocations.
+/// Number of samples of memory use in a run. The run has few samples, because the simulator needs as long for
+/// one sample as for some thousand allocations.
 const LOOKS: u64 = 20;
 
 /// Samples of the use of memory during a run.
@@ -45,7 +45,7 @@ struct Looks {
     counted_before: SharedCounts,
 }
 
-/// The measured values.
+/// The values that were measured in a run.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) workers: Vec<CpuId>,
@@ -64,8 +64,7 @@ impl Measure {
         world.engine.enter_mark(begins);
         world.engine.enter_mark(ends);
         let every_ps = (ends.since(begins).0 / LOOKS).max(1);
-        // Pages that are in use now were allocated before the run, so they do not count as the run's use of
-        // memory.
+        // Pages that are in use before the run do not count as the run's use of memory.
         let before = current::outside(|| usage(world));
         let pages = available(&before) + before.held;
         Self {
@@ -89,7 +88,7 @@ impl Measure {
         }
     }
 
-    /// Takes a sample of the use of memory if one is due. The scheduler calls this function whenever a CPU
+    /// Takes a sample of the use of memory if one is due. The scheduler calls `look` whenever a CPU
     /// continues.
     #[inline]
     pub(crate) fn look(&mut self, world: &World, cpu: u32) {
@@ -170,7 +169,7 @@ impl Looks {
         self.next_ps += (1 + (now_ps - self.next_ps) / self.every_ps) * self.every_ps;
     }
 
-    /// The use of memory over all samples, including the last one.
+    /// Returns the use of memory over all samples, and over a last sample that this function takes.
     fn memory(&self, world: &World) -> MemoryUse {
         let usage = usage(world);
         let mean = |sum: u64, last: u64| (sum + last) as f64 / (self.count + 1) as f64;
@@ -189,7 +188,7 @@ impl Looks {
 }
 
 /// The number of free pages that every CPU could take. Pages that are reserved for one CPU count too, because
-/// other CPUs take them if they find no other pages.
+/// other CPUs take reserved pages if they find no other pages.
 fn available(usage: &FrameUsage) -> u64 {
     usage.free + usage.at_hand
 }

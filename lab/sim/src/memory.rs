@@ -12,9 +12,9 @@ pub(crate) fn frame_tables(counts: FrameCounts) -> FrameTables<'static> {
     FrameTables {
         // SAFETY: the documentation of FrameLinks promises that all-zero bytes are a valid value.
         links: Storage::Owned(unsafe { links.assume_init() }),
-        // SAFETY: the documentation of FrameState makes the same promise.
+        // SAFETY: the documentation of FrameState promises that all-zero bytes are a valid value.
         states: Storage::Owned(unsafe { states.assume_init() }),
-        // SAFETY: the documentation of PageblockType makes the same promise.
+        // SAFETY: the documentation of PageblockType promises that all-zero bytes are a valid value.
         pageblocks: Storage::Owned(unsafe { pageblocks.assume_init() }),
     }
 }

@@ -13,7 +13,8 @@ use crate::time::Span;
 pub struct Counts {
     /// Units of work that the bodies finished.
     pub score: u64,
-    /// Number of single blocks that the bodies requested, and of pages that bulk allocations gave them.
+    /// Number of single blocks that the bodies requested, plus the number of pages that the bodies got from
+    /// bulk allocations.
     pub allocs: u64,
     /// Number of requests that failed.
     pub failures: u64,
@@ -42,8 +43,8 @@ pub struct Counts {
     pub bad_pages: u64,
 }
 
-/// Counts of accesses to data of the allocator that several CPUs use. The counts are defined for every
-/// allocator, so allocators can be compared.
+/// Counts of accesses to data of the allocator that several CPUs use. Every allocator has these counts, so
+/// allocators can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedCounts {
     /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
@@ -132,17 +133,17 @@ pub struct LineTraffic {
     /// [`LineTraffic::TABLES`]. A CPU fetches a line to read it if another CPU has written the line since
     /// this CPU had it last. A CPU fetches a line to write it if other CPUs have read or written the line.
     pub passes: [u64; Self::TABLES.len()],
-    /// Number of times that a CPU waited because the line was still on its way to another CPU.
+    /// Number of times that a CPU waited for a line because the line was still on its way to another CPU.
     pub contended: u64,
-    /// The sum over all fetches of the time from asking for a line until it arrived, including waiting, in
-    /// picoseconds.
+    /// The sum of the times of all fetches, in picoseconds. The time of a fetch begins when the CPU asks for
+    /// the line and ends when the line arrives.
     pub(crate) pass_ps: u64,
 }
 
 impl LineTraffic {
-    /// The names of the allocator's tables in results. In this order, the tables hold the frames of
-    /// pageblocks, the states of pageblocks, data of one CPU, shared data of a zone, sets of pageblocks, and
-    /// data that few pageblocks need.
+    /// The names of the allocator's tables in results. In the order of the names, the tables hold the frames
+    /// of pageblocks, the states of pageblocks, data of one CPU, shared data of a zone, sets of pageblocks,
+    /// and data that few pageblocks need.
     pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_share", "zones", "index", "bad_bits"];
 
     /// Number of lines that CPUs fetched from other CPUs.
@@ -151,8 +152,8 @@ impl LineTraffic {
         self.passes.iter().sum()
     }
 
-    /// Counts a line that arrived after `pass_ps`. The CPU waited for other CPUs during `wait_ps` picoseconds
-    /// of this time.
+    /// Counts a line that arrived `pass_ps` picoseconds after the CPU asked for it. `wait_ps` is the part of
+    /// `pass_ps` during which the CPU waited for other CPUs.
     pub(crate) fn passed(&mut self, table: usize, pass_ps: u64, wait_ps: u64) {
         self.passes[table] += 1;
         self.contended += u64::from(wait_ps > 0);
@@ -164,19 +165,19 @@ impl LineTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
     /// Average number of free pages that CPUs held for themselves during the measured time. Other CPUs cannot
-    /// take held pages.
+    /// take pages that a CPU holds for itself.
     pub held_mean: f64,
-    /// Largest number of held pages over all samples, of all CPUs together.
+    /// Largest number of free pages, over all samples, that all CPUs together held for themselves.
     pub held_peak: u64,
-    /// Number of held pages at the end of the measured time, of all CPUs together.
+    /// Number of free pages that all CPUs together held for themselves at the end of the measured time.
     pub held_at_end: u64,
-    /// Largest number of pages over all samples that were in use or held by CPUs. Tools such as `free` call
-    /// this number used memory.
+    /// Largest number of pages, over all samples, that were in use or held by CPUs. Tools such as `free`
+    /// report such pages as used memory.
     pub used_peak: u64,
     /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
     /// take reserved pages if they found no other pages.
     pub at_hand_mean: f64,
-    /// Number of pageblocks that were completely free at the end of the measured time.
+    /// Number of completely free pageblocks at the end of the measured time.
     pub whole_at_end: u64,
     /// Number of free pages outside completely free pageblocks, at the end of the measured time. A free
     /// pageblock that one CPU has reserved counts as completely free. Pages in page sets never count as part
@@ -191,7 +192,7 @@ pub struct MemoryUse {
 /// A simulation's result. All times of an outcome are virtual times.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The machine.
+    /// The machine's name.
     pub machine: String,
     /// Name of the allocator's policy. If the allocator is not Linux's, name of the allocator.
     pub policy: &'static str,
@@ -211,22 +212,22 @@ pub struct Outcome {
     pub busy: Vec<Span>,
     /// Time that each worker was idle during the measured time.
     pub idle: Vec<Span>,
-    /// Part of all workers' busy time spent in the user program
+    /// The workers' busy time in the user program
     /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest of the busy
     /// time is kernel time.
     pub user: Span,
-    /// Counts of events.
+    /// Counts of the events of the measured time.
     pub counts: Counts,
     /// Locks, by class; see [`Outcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
     /// The cost of zone locks that CPUs took to drain a page set. The cost of the class [`LockClass::Zone`]
-    /// includes this cost.
+    /// includes the cost of drains.
     pub drain_locks: LockUse,
     /// Cache lines that CPUs touched.
     pub caches: CacheCounts,
     /// Cache lines that moved between CPUs, in an allocator without locks.
     pub lines: LineTraffic,
-    /// Use of memory.
+    /// Use of memory during the run.
     pub memory: MemoryUse,
     /// How long each allocation took.
     pub alloc: Latency,
@@ -235,7 +236,7 @@ pub struct Outcome {
     pub behind_drains: Latency,
     /// How long each free of a single block took. Calls that free a list of blocks are not included.
     pub free: Latency,
-    /// Largest number of pages that were in page sets at one moment of the measured time.
+    /// Largest number of pages that were in all page sets together at one moment of the measured time.
     pub cached_peak: u64,
     /// Number of pages that were in page sets at the end of the measured time.
     pub cached_at_end: u64,
@@ -245,8 +246,8 @@ pub struct Outcome {
     /// Numbers of free, cached, allocated and leaked frames after the run, counted by the allocator's
     /// `validate`.
     pub census: FrameCensus,
-    /// Workers that never ended, because they waited and no running worker was left that could wake them. The
-    /// pages that these workers held were never freed.
+    /// Workers that never ended, because these workers waited and no running worker was left that could wake
+    /// them. The pages that these workers held were never freed.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
@@ -270,29 +271,29 @@ impl Outcome {
         self.busy.iter().copied().sum()
     }
 
-    /// Returns the share of the workers' busy time that they waited for locks of a class, in percent.
+    /// Returns the percentage of the workers' busy time in which the workers waited for locks of a class.
     #[must_use]
     pub fn lock_wait_pct(&self, class: LockClass) -> f64 {
         self.share_pct(self.lock(class).wait_ps)
     }
 
-    /// Returns the share of the workers' busy time that they waited for zone locks or held them, in percent.
-    /// The patch series of 2023 calls this share *zone lock%*.
+    /// Returns the percentage of the workers' busy time in which the workers waited for zone locks or held
+    /// zone locks. The patch series of 2023 calls this percentage *zone lock%*.
     #[must_use]
     pub fn zone_lock_pct(&self) -> f64 {
         let zone = self.lock(LockClass::Zone);
         self.share_pct(zone.wait_ps + zone.hold_ps)
     }
 
-    /// Returns the share of the workers' busy time that they waited for cache lines of other CPUs, in
-    /// percent. The share is 0 for Linux's allocator.
+    /// Returns the percentage of the workers' busy time in which the workers waited for cache lines of other
+    /// CPUs. The percentage is 0 for Linux's allocator.
     #[must_use]
     pub fn line_pass_pct(&self) -> f64 {
         self.share_pct(self.lines.pass_ps)
     }
 
-    /// Returns the share of the workers' busy time that they waited for locks of LRU lists or held them, in
-    /// percent.
+    /// Returns the percentage of the workers' busy time in which the workers waited for locks of LRU lists or
+    /// held such locks.
     #[must_use]
     pub fn lru_lock_pct(&self) -> f64 {
         let lru = self.lock(LockClass::Lru);

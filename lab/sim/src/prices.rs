@@ -22,22 +22,22 @@ pub(crate) struct Prices {
     pub(crate) clear: DataPrices,
     /// Cost of reading or writing one line.
     pub(crate) read: DataPrices,
-    /// Cost of copying one line, without the cost of reading it.
+    /// Cost of copying one line, without the cost of reading the line.
     pub(crate) copy: u64,
     pub(crate) atomic: u64,
     pub(crate) sibling: u64,
     pub(crate) cache: u64,
     pub(crate) node: u64,
-    /// Costs of a line from another node's cache, and from that node's memory, for each pair of nodes, row by
-    /// row.
+    /// For each pair of nodes, row by row: the cost of a line from the second node's cache, and the cost of a
+    /// line from the second node's memory.
     pub(crate) remote: Box<[(u64, u64)]>,
     pub(crate) nodes: usize,
     /// Costs of the planes (networks between groups of nodes), if the machine has planes.
     pub(crate) planes: Option<PlanePrices>,
     pub(crate) lock_pass: u64,
     pub(crate) wakeup: u64,
-    /// The value of [`Processor::slowdown`](crate::engine::Processor::slowdown) while two threads of a core
-    /// are busy.
+    /// The value of [`Processor::slowdown`](crate::engine::Processor::slowdown) if several hardware threads
+    /// of a core have bodies.
     pub(crate) slowdown: u64,
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Prices {
 pub(crate) struct DataPrices {
     /// Costs of the line: from the core's own caches, from the last-level cache, and from memory.
     pub(crate) levels: [u64; 3],
-    /// Cost to fetch the line from the private caches of another core, if both cores share a last-level cache.
-    /// `None` if this cost is the same as the cost from memory.
+    /// Cost to fetch the line from the private caches of another core, if both cores share a last-level
+    /// cache. `None` if a line from another core costs as much as a line from memory.
     pub(crate) core: Option<u64>,
     /// Time that memory is busy with the line, in picoseconds; 0 if the bandwidth is not known.
     pub(crate) service: u64,

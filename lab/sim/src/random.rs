@@ -8,7 +8,7 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 /// A stream of random numbers.
 pub type Stream = Xoshiro256PlusPlus;
 
-/// Returns the stream of this seed, purpose and CPU.
+/// Returns the stream of random numbers for a seed, a purpose and a CPU.
 #[must_use]
 pub fn stream(seed: u64, purpose: &str, cpu: CpuId) -> Stream {
     let named = purpose.bytes().fold(mix(seed), |hash, byte| mix(hash ^ u64::from(byte)));

@@ -1,22 +1,23 @@
-//! The contents of a CPU's caches: its lines in the order of their last use.
+//! The contents of a CPU's caches: the lines that the CPU used, in the order of their last use.
 
 use std::collections::VecDeque;
 
-/// Number of steps that the smaller cache is divided into. With more steps, the order of lines is more exact.
-/// With 32 steps, the error is 1/32 of the cache. The value is a guess: real caches deviate more from
-/// replacing exactly the least recently used line.
+/// Number of steps that the smaller cache is divided into. With more steps, the model knows the order of
+/// lines more exactly. With 32 steps, the order is exact to 1/32 of the cache. The number 32 is a guess: real
+/// caches deviate more from replacing exactly the least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
-/// Largest number of steps that a CPU's state remembers. If a line is not used for this many steps, it counts
-/// as evicted, even if few other lines were used. The limit bounds the state of one CPU at 128 KiB.
+/// Largest number of steps that a CPU's state remembers. A line that the CPU has not used for `STEPS_MAX`
+/// steps counts as evicted, even if the CPU has used few other lines since then. The limit bounds the state
+/// of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Number of full steps that fill both caches together, at most. The number is only a quarter of the
-/// remembered steps, because steps shrink: a line that is used again moves from its old step to a new step.
+/// Largest number of full steps that fill both caches together. `STEPS_OF_ALL` is only a quarter of
+/// `STEPS_MAX`, because steps shrink: a line that is used again moves from its old step to a new step.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// The number of a step, which stands for a time of use. The first step has the number 1.
 pub(crate) type Step = u64;
 
-/// The lines that one CPU used last, in the order of their last use, divided into steps. The state models two
+/// The lines that one CPU used, in the order of their last use, divided into steps. The state models two
 /// caches. Each cache holds as many of the most recently used lines as fit. A line that is used again moves
 /// to the newest step, and other lines keep their order.
 #[derive(Debug)]
@@ -25,13 +26,13 @@ pub(crate) struct Recency {
     steps: VecDeque<u64>,
     /// The number of the oldest step.
     first: Step,
-    /// Number of lines in a step. When a step has this number of lines, the next step begins.
+    /// Number of lines in a step. When a step has `step_lines` lines, the next step begins.
     step_lines: u64,
     near: Edge,
     all: Edge,
 }
 
-/// The steps whose lines one cache holds. The cache holds `step` and all later steps.
+/// The steps whose lines one cache holds: `step` and all later steps.
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
@@ -66,8 +67,8 @@ impl Edge {
 }
 
 impl Recency {
-    /// Makes the state of two empty caches. The sizes are numbers of lines. `all_lines` includes
-    /// `near_lines`.
+    /// Makes the state of two empty caches. The sizes are numbers of lines: `near_lines` of the smaller
+    /// cache, and `all_lines` of both caches together.
     pub(crate) fn new(near_lines: u64, all_lines: u64) -> Self {
         Self {
             steps: VecDeque::from([0]),
@@ -90,7 +91,8 @@ impl Recency {
         }
     }
 
-    /// Removes lines of a step, because this CPU uses them again, or because another CPU took them.
+    /// Removes `lines` lines from a step. The caller removes lines that this CPU uses again, or that another
+    /// CPU took.
     #[inline]
     pub(crate) fn remove(&mut self, step: Step, lines: u64) {
         if step >= self.first {

@@ -27,7 +27,7 @@ use crate::variation::Variation;
 /// The reason why a simulation cannot be built or run.
 #[derive(Debug, Error)]
 pub enum SimulationError {
-    /// The builder asked for more CPUs than the machine has, or for none.
+    /// The builder asked for more CPUs than the machine has, or for no CPU.
     #[error("cannot use {wanted} CPUs of {machine}: it has {present}")]
     Cpus {
         /// Number of CPUs that the builder asked for.
@@ -82,7 +82,8 @@ pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
-    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. They stay in use during the whole run.
+    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. Blocks of `filled` stay in use during the
+    /// whole run.
     filled: Vec<(Pfn, Order)>,
 }
 
@@ -145,7 +146,8 @@ impl Simulation {
 
     /// Allocates memory before the run, and frees it after all bodies have ended. Each zone keeps at least as
     /// many free pages as its high watermark. For each node in `left`, the node's highest zone keeps the
-    /// given number of further free pages. This function does nothing if the allocator has no watermarks.
+    /// number of further free pages that `left` gives. `fill_memory` does nothing if the allocator has no
+    /// watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {
@@ -223,7 +225,7 @@ impl Simulation {
     }
 }
 
-/// Sets the slowdown of each worker that shares a core with another worker.
+/// Sets the slowdown of each CPU with a body whose core has another CPU with a body.
 fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
     for worker in workers {
         let cpu = &engine.cpus[worker.index()];
@@ -291,8 +293,8 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of all CPUs during the idle time. This function calls the allocator directly,
-    /// because no body runs any more. Returns the number of pages that CPUs hold after two ticks.
+    /// Does the periodic work of all CPUs during the idle time. `rest` calls the allocator directly, because
+    /// no body runs any more. Returns the number of pages that CPUs hold after two ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {
@@ -316,7 +318,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Simulates Linux's allocator with this policy.
+    /// Simulates Linux's allocator under `policy`.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.choice = Choice::Linux(policy);
@@ -368,7 +370,7 @@ impl Builder<'_> {
     }
 
     /// Sets the time between two ticks of a CPU. Linux ticks once a second, so a simulation shorter than a
-    /// second has no tick unless it sets a shorter time.
+    /// second has no tick unless the simulation sets a shorter time.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;
@@ -389,7 +391,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets `min_free_kbytes`. Default: the value that Linux chooses for this amount of memory.
+    /// Sets `min_free_kbytes`. Default: the value that Linux chooses for the machine's amount of memory.
     #[must_use]
     pub fn min_free_kbytes(mut self, kbytes: u64) -> Self {
         self.min_free_kbytes = Some(kbytes);

@@ -9,7 +9,8 @@ use crate::outcome::{CacheCounts, Counts, LineTraffic};
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
     pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
-    /// Use of zone locks that CPUs took to drain a page set. The zone locks in `locks` include this use.
+    /// The cost of zone locks that CPUs took to drain a page set. The cost of the zone locks in `locks`
+    /// includes the cost in `drains`.
     pub(crate) drains: LockUse,
     /// Time that bodies spent in the user program, in picoseconds.
     pub(crate) user_ps: u64,
@@ -19,13 +20,13 @@ pub(crate) struct Tally {
     /// For each allocation, the time that the CPU waited for another CPU's drain.
     pub(crate) behind_drains: Latency,
     pub(crate) free: Latency,
-    /// Number of pages in page sets now, and the largest number so far.
+    /// Number of pages in page sets now. `cached_peak` is the largest such number so far.
     pub(crate) cached: i64,
     pub(crate) cached_peak: i64,
 }
 
 impl Tally {
-    /// Changes the number of pages in page sets.
+    /// Adds `pages` to the number of pages in page sets.
     #[inline]
     pub(crate) fn cache_pages(&mut self, pages: i64) {
         self.cached += pages;

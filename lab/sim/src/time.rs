@@ -1,7 +1,7 @@
 //! Virtual time: instants and spans with a resolution of one picosecond.
 //!
-//! A single step costs a few nanoseconds or less, so rounding to whole nanoseconds would be too coarse. A
-//! `u64` can count picoseconds for 213 days.
+//! A single step of an allocator costs a few nanoseconds or less, so rounding times to whole nanoseconds
+//! would be too coarse. A `u64` can count picoseconds for 213 days.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -27,7 +27,7 @@ impl Time {
         self.0 / PS
     }
 
-    /// Time that has passed since `earlier`. The time is zero if `earlier` is not earlier than `self`.
+    /// Time from `earlier` to `self`. The result is zero if `earlier` is not earlier than `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))

@@ -1,10 +1,10 @@
 //! Random variation of the time that a line takes to move between CPUs.
 //!
-//! On a real machine this time depends on other traffic, on the slice of the cache that has the line, and on
-//! the order of requests. If all moves took equal times, CPUs would come to a lock at regular intervals. No
-//! CPU would wait then, even for a lock that is held 90 % of the time. So on machines with `lines_vary`, each
-//! move takes a random time from an exponential distribution. The mean of the distribution is the line's
-//! cost.
+//! On a real machine, the time to move a line depends for example on other traffic, on the slice of the cache
+//! that has the line, and on the order of requests. If all moves took equal times, CPUs would come to a lock
+//! at regular intervals. With equal times, no CPU would wait, even for a lock that CPUs hold 90 % of the
+//! time. So on machines with `lines_vary`, each move takes a random time from an exponential distribution.
+//! The mean of the distribution is the line's cost.
 
 use std::cell::Cell;
 
@@ -12,14 +12,14 @@ use crate::random::mix;
 
 /// Number of fractional bits of a factor of random variation.
 const FACTOR_BITS: u32 = 12;
-/// Number of factors. The model chooses one of them for each move, each with the same probability.
+/// Number of random factors. For each move, the model chooses one factor. All factors are equally probable.
 const FACTORS: usize = 256;
 
 /// A source of random factors whose mean is 1.
 #[derive(Debug)]
 pub(crate) struct Variation {
     state: Cell<u64>,
-    /// The factors. If there are none, all moves take their mean time.
+    /// The random factors. Without factors, all moves take their mean time.
     factors: Box<[u32]>,
 }
 

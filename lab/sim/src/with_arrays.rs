@@ -12,8 +12,9 @@ use pageset_core::{ConfigError, FrameAllocator};
 /// The arrays are dropped before the allocator, because fields are dropped in the order of their declaration.
 #[derive(Debug)]
 pub(crate) struct WithArrays {
-    /// The arrays. Their type says that they borrow the allocator for `'static`, but the allocator lives only
-    /// as long as the `WithArrays`. So the methods never lend an array for longer than `self` is borrowed.
+    /// The arrays. The type of `arrays` says that the arrays borrow the allocator for `'static`, but the
+    /// allocator lives only as long as the `WithArrays`. So the methods never lend an array for longer than
+    /// `self` is borrowed.
     arrays: EveryCpu<'static>,
     _allocator: Rc<BlockAllocator<'static>>,
 }
@@ -21,8 +22,8 @@ pub(crate) struct WithArrays {
 impl WithArrays {
     pub(crate) fn new(allocator: BlockAllocator<'static>) -> Result<Self, ConfigError> {
         let allocator = Rc::new(allocator);
-        // SAFETY: the value in an `Rc` does not move, no code makes a mutable reference to it, and by the
-        // invariant it is dropped after the arrays that borrow it.
+        // SAFETY: the allocator in the `Rc` does not move, and no code makes a mutable reference to the
+        // allocator. By the invariant, the allocator is dropped after the arrays that borrow it.
         let lent = unsafe { &*Rc::as_ptr(&allocator) };
         Ok(Self { arrays: EveryCpu::new(lent)?, _allocator: allocator })
     }

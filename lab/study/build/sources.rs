@@ -10,8 +10,8 @@ use super::fnv::Fnv;
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
 /// Files of this crate that compute a simulation's result, the bundled machines, and the versions of external
-/// crates. A package from a registry lacks the directories of other crates. There, this crate's version
-/// stands for the other crates, because all crates are released together.
+/// crates. A package from a registry lacks the directories of other crates. In such a package, this crate's
+/// version stands for the other crates, because all crates are released together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",
@@ -50,8 +50,8 @@ pub(crate) fn fingerprint(package: &Path, paths: &[PathBuf]) -> io::Result<Strin
     for file in files {
         let name = file.strip_prefix(package).unwrap_or(&file).to_string_lossy().into_owned();
         let contents = fs::read(&file)?;
-        // The hash includes lengths. Otherwise, moving bytes from the end of one file to the beginning of the
-        // next would not change the hash.
+        // The hash includes lengths. Without lengths, moving bytes from the end of one file to the beginning
+        // of the next file would not change the hash.
         for part in [name.as_bytes(), &contents] {
             hash.add(&(part.len() as u64).to_le_bytes());
             hash.add(part);

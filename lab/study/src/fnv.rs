@@ -1,8 +1,8 @@
-//! The hash FNV-1a with 128 bits. This file replaces a crate, because the build script uses the file too and
-//! should need no crate.
+//! The hash FNV-1a with 128 bits. This file stands in place of a hash crate, because the build script uses
+//! this file too and should need no crate.
 
-/// A hash of all bytes that were added so far. The constants are from the description by its authors (Fowler,
-/// Noll, Vo).
+/// A hash of all bytes that were added. The constants are from the description of FNV-1a by its authors
+/// (Fowler, Noll, Vo).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fnv(u128);
 

@@ -31,7 +31,8 @@ pub fn each<T: Sync, R: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
     let done = Mutex::new(done);
     pool.context("cannot make threads")?.install(|| {
-        // `par_bridge` hands out items in the order of the iterator, so the first items are begun first.
+        // `par_bridge` hands out items in the order of the iterator, so work on the items begins in the order
+        // of the list.
         items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
             let result = work(item);
             // A poisoned lock does no harm: if `done` panics, the thread pool passes the panic on to the
@@ -99,8 +100,8 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_work() {
-        // All items together would take seconds, so that the other thread gets a chance to run even on a busy
-        // machine.
+        // All items together would take seconds. So the second thread runs before all items are done, even on
+        // a busy machine.
         let items: Vec<u64> = (0..10_000).collect();
         let begun = AtomicUsize::new(0);
         let work = |_: &u64| {

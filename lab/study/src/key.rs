@@ -13,12 +13,12 @@ use crate::fnv::Fnv;
 use crate::simulate::{self, RunSpec};
 
 /// A hash of the source files that compute results, including changes that are not committed. So a sweep does
-/// not reuse rows that other code computed.
+/// not reuse rows that a different version of the code computed.
 const SOURCES: &str = env!("PAGESET_SOURCES");
-/// Hexadecimal digits of a key.
+/// Number of hexadecimal digits of a key.
 pub const DIGITS: usize = 32;
 
-/// Makes the keys of many runs, and reads each machine file and each recording only once.
+/// Makes the keys of many runs. `Keys` reads each machine file and each recording only once.
 #[derive(Debug, Default)]
 pub struct Keys {
     /// The text of each machine file, by the name of the machine.
@@ -27,7 +27,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The key of a run.
+    /// Returns the key of a run.
     ///
     /// # Errors
     ///
@@ -45,8 +45,8 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // The run's policy and the policy `kernel_of` may be files. `kernel_of` chooses the kernel version of
-        // everything around the allocator.
+        // The run's policy and the policy `kernel_of` may be files. The policy `kernel_of` chooses the kernel
+        // version of everything around the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());

@@ -16,8 +16,8 @@
 //! | [`run_on_threads`] | runs a workload on threads of this machine |
 //!
 //! Each function takes a description of the work (a *spec*) and returns a result. Specs and results can be
-//! written as JSON. Long work reports to a [`Progress`](pageset_report::Progress), and the `Progress` can
-//! stop the work. No function of this crate prints or ends the process.
+//! written as JSON. A function that takes long reports to a [`Progress`](pageset_report::Progress), and the
+//! `Progress` can stop the function. No function of this crate prints or ends the process.
 //!
 //! ```
 //! use pageset_study::simulate::{RunSpec, simulate};

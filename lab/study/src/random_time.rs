@@ -1,11 +1,11 @@
 //! Random times with a known mean.
 //!
-//! With equal times, workers would always queue for a lock in the same order, and the order of the first
-//! round would decide the cost of all rounds. With random times, the order of the workers changes.
+//! With equal times, workers would always queue for a lock in the same order, and the order of their first
+//! queue would decide the cost of all later queues. With random times, the order of the workers changes.
 
 use crate::target::Target;
 
-/// Returns a random time from an exponential distribution with this mean, in nanoseconds.
+/// Returns a random time from an exponential distribution with the mean `mean_ns`, in nanoseconds.
 pub(crate) fn exponential_ns(target: &mut dyn Target, mean_ns: u64) -> u64 {
     scaled(target.random(), mean_ns)
 }

@@ -25,20 +25,21 @@ pub trait Target {
     /// Returns a random number. Each worker has its own sequence, which depends on the seed of the run.
     fn random(&mut self) -> u64;
 
-    /// Counts finished work, in the unit of the workload's score.
+    /// Adds `units` to the finished work, which is counted in the unit of the workload's score.
     fn score(&mut self, units: u64);
 
     /// Allocates a block.
     ///
     /// # Errors
-    /// Returns the allocator's error. The worker should go on without the block.
+    /// Returns the allocator's error. If the allocation fails, the worker should continue without the block.
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError>;
 
     /// Allocates like [`alloc`](Self::alloc), but fails if a kernel would make the requesting task reclaim
     /// memory.
     ///
     /// # Errors
-    /// Returns the allocator's error. The worker should reclaim, and try again.
+    /// Returns the allocator's error. If the allocation fails, the worker should reclaim memory, and try
+    /// again.
     fn alloc_above_min(&mut self, order: Order, migratetype: MigrateType) -> Result<Pfn, AllocError> {
         self.alloc(order, migratetype, Fill::Undefined)
     }
@@ -69,8 +70,8 @@ pub trait Target {
     /// Lets the worker compute for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// Computes like [`compute`](Self::compute), but in the user program. A target that separates user time
-    /// from kernel time counts this time as user time.
+    /// Lets the worker compute like [`compute`](Self::compute), but in the user program. A target that
+    /// separates user time from kernel time counts these `ns` nanoseconds as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -84,17 +85,18 @@ pub trait Target {
     /// Puts a message at the end of a channel. Waits while the channel is full.
     fn send(&mut self, channel: ChannelId, message: Message);
 
-    /// Sends like [`send`](Self::send), but gives the message back instead of waiting.
+    /// Puts a message at the end of a channel like [`send`](Self::send), but gives the message back if the
+    /// channel is full.
     ///
     /// # Errors
-    /// Returns the message, if the channel is full.
+    /// Returns the message if the channel is full.
     fn try_send(&mut self, channel: ChannelId, message: Message) -> Result<(), Message>;
 
     /// Takes the first message of a channel. Waits while the channel is empty. Returns `None` if the channel
     /// is empty and all its senders have closed it.
     fn receive(&mut self, channel: ChannelId) -> Option<Message>;
 
-    /// Receives like [`receive`](Self::receive), but does not wait.
+    /// Takes the first message of a channel like [`receive`](Self::receive), but does not wait.
     fn try_receive(&mut self, channel: ChannelId) -> Received;
 
     /// Records that this worker will send nothing more to a channel.
@@ -133,24 +135,24 @@ pub fn locked<R>(
 /// The contents that a newly allocated block must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Zeros. The target clears the block, which takes time.
+    /// The block must contain zeros. The target clears the block, which takes time.
     Zeroed,
-    /// The contents do not matter, because they will be overwritten.
+    /// The contents do not matter, because the worker will overwrite them.
     Undefined,
 }
 
-/// How memory is accessed.
+/// How a worker accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The memory is read.
+    /// The worker reads the memory.
     Read,
-    /// The memory is written.
+    /// The worker writes the memory.
     Write,
-    /// The memory is filled with a copy of other memory, or copied to other memory.
+    /// The worker copies other memory to the memory, or copies the memory to other memory.
     Copy,
 }
 
-/// How a lock is held.
+/// Whether workers can share a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// Any number of workers share the lock.
@@ -178,10 +180,10 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// The result of an attempt to receive.
+/// The result of an attempt to receive a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// The first message.
+    /// The first message of the channel, which is now removed from the channel.
     Message(Message),
     /// The channel is empty now.
     Empty,

@@ -1,5 +1,5 @@
 //! Checks that the hash of the sources covers every file that computes results. A sweep reuses a stored
-//! result only if this hash has not changed.
+//! result only if the hash of the sources has not changed.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ mod fnv;
 mod sources;
 
 /// Crates of this repository that `COMPUTING` leaves out. The files of `study` are listed separately. The
-/// code of `measure` and `report` takes no part in simulations.
+/// code of the crates `measure` and `report` takes no part in simulations.
 const OTHERS: [&str; 3] = ["measure", "report", "study"];
 
 #[test]
@@ -50,7 +50,8 @@ fn tree(root: &Path) -> std::path::PathBuf {
         .flat_map(|at| [format!("../../{at}/src/lib.rs"), format!("../../{at}/Cargo.toml")]);
     let also = ["src/simulate/spec.rs", "../../machines/m.toml", "../../Cargo.lock"];
     for file in crates.chain(also.map(str::to_owned)) {
-        // Make a path without `..`, because the system resolves `..` only in existing directories.
+        // The path of the new file has no `..`, because the system resolves `..` only in existing
+        // directories.
         let path = file.strip_prefix("../../").map_or_else(|| package.join(&file), |below| root.join(below));
         fs::create_dir_all(path.parent().expect("it has a directory")).expect("a directory can be made");
         fs::write(path, "1").expect("a file can be written");

@@ -1,6 +1,6 @@
 //! The study `ageing`: counts, during a simulated day of work, the units of 1 GiB without a page that cannot
-//! be moved. The study compares Linux, the RFCs of 2026, and this project's own allocator. It does not model
-//! time.
+//! be moved. The study compares Linux, the RFCs of 2026, and this project's own allocator. The study does not
+//! model time.
 //!
 //! `runs` simulates the days, and `tables` shows the results.
 
@@ -87,8 +87,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests the form of the JSON that programs read: one row for each policy, and separate keys for the
-    /// course of the day.
+    /// Tests the form of the JSON that programs read: the table has one row for each policy, and the course
+    /// of the day has its own keys.
     #[test]
     fn a_row_a_policy_has_the_end_of_the_day() {
         let mut day = Parameters::quick();

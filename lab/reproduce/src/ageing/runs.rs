@@ -12,7 +12,7 @@ use pageset_study::ageing::{Compaction, Course, Parameters, play};
 use pageset_study::contest::AllocatorKind;
 use pageset_study::jobs::{self, Stage};
 
-/// One row of the tables: an allocator, and the rule for moving pages.
+/// One row of the tables: an allocator, and the rule that decides which pages are moved.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) name: String,
@@ -20,7 +20,8 @@ pub(super) struct Candidate {
     compaction: Compaction,
 }
 
-/// The built-in rows of each table: name, allocator, and the rule for moving pages.
+/// The built-in rows of the tables: for each row its name, its allocator, and the rule that decides which
+/// pages are moved.
 const ROWS: [(&str, &str, Compaction); 6] = [
     ("linux-6.18", "linux-6.18", Compaction::None),
     ("linux-6.18+compaction", "linux-6.18", Compaction::Linux),

@@ -23,9 +23,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Returns the number of clean units, in percent of the largest possible number. A unit of 1 GiB is clean if
-/// all of its pages in use can be moved. The largest possible number is reached if all pages that cannot be
-/// moved are in as few units as possible.
+/// Returns the number of clean units, in percent of the largest possible number of clean units. A unit of 1
+/// GiB is clean if all of its pages in use can be moved. The number of clean units is largest if the pages
+/// that cannot be moved are in as few units as possible.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64
@@ -35,7 +35,7 @@ fn percent(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { 100.0 * part as f64 / all as f64 }
 }
 
-/// Makes a table of the end of the day, with one row for each policy.
+/// Makes a table of the state of memory at the end of the day, with one row for each policy.
 pub(super) fn end(runs: &[Days]) -> Table {
     let columns = vec![
         Column::label("policy", "policy"),
@@ -74,7 +74,7 @@ pub(super) fn end(runs: &[Days]) -> Table {
     table
 }
 
-/// Makes a table of all samples of the day.
+/// Makes a table of all samples of memory during the day.
 pub(super) fn timeline(runs: &[Days]) -> Table {
     let columns = vec![
         Column::label("played_with", "policy"),
@@ -107,8 +107,8 @@ fn day_percent(moment: usize) -> f64 {
     100.0 * ((moment + 1) as f64 / f64::from(MOMENTS)).min(1.0)
 }
 
-/// Draws the number of clean units over the day, with one line for each policy. The first line shows the
-/// largest possible number of clean units.
+/// Draws the number of clean units over the day, with one line for each policy. The first line of the figure
+/// shows the largest possible number of clean units.
 pub(super) fn figure(runs: &[Days]) -> Figure {
     let mut figure =
         Figure::new("What a day does to memory: units of 1 GiB that could still become one page");

@@ -1,6 +1,6 @@
 //! The study of the 2018 patch series on copying huge pages. The study compares orders: sequences for copying
 //! the base pages of a huge page. The study measures vm-scalability's anon-cow-seq on this machine with each
-//! order. It also simulates each order with a model of the published machines' caches.
+//! order. The study also simulates each order with a model of the published machines' caches.
 //!
 //! `pageset_study::huge_copy` has the load and the models. `chip` reads the inputs of the models, and `orders`
 //! makes the tables.
@@ -27,7 +27,7 @@ use super::study::{Findings, Options, Study};
 #[derive(Debug)]
 pub(crate) struct HugeCopy;
 
-/// Number of measurements of each order. In each of `ROUNDS` rounds, the study measures each order once.
+/// Number of rounds of measurements. In each round, the study measures each order once.
 const ROUNDS: usize = 9;
 const ROUNDS_QUICK: usize = 3;
 
@@ -89,7 +89,7 @@ impl Study for HugeCopy {
 
 const PROSE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tables/huge-copy/huge-copy.md"));
 
-/// The results that the published series reports for this load.
+/// The results that the published series reports for anon-cow-seq.
 struct Claims {
     throughput_percent: f64,
     user_time_percent: f64,
@@ -132,8 +132,8 @@ struct OrderResult {
     no_counters: Option<String>,
 }
 
-/// Returns the orders to compare: first the orders that Linux has used, with Linux's instructions, then this
-/// project's own order.
+/// Returns the orders to compare: the orders that Linux has used, with Linux's instructions, and after them
+/// this project's own order.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
     let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
@@ -144,8 +144,8 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // Run once and ignore the result, because only the first run begins with caches that hold no data of an
-    // earlier run.
+    // The result of the first run does not count, because only the first run begins with caches that hold no
+    // data of an earlier run.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {
@@ -181,12 +181,12 @@ impl Results {
         &self.rows[0]
     }
 
-    /// Returns the throughput of one order, in percent of the base's throughput.
+    /// Returns the throughput of one order of copying, in percent of the throughput of the base order.
     fn throughput_percent(&self, row: &OrderResult) -> f64 {
         row.throughput.median / self.base().throughput.median * 100.0
     }
 
-    /// Returns the change of the throughput by the order of 2018, in percent.
+    /// Returns the change of the throughput from the base order to the order of 2018, in percent.
     fn change_percent(&self) -> Result<f64> {
         let row = self.rows.get(1).context("the order of 2018 was measured")?;
         Ok(self.throughput_percent(row) - 100.0)

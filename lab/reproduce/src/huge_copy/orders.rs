@@ -1,6 +1,6 @@
 //! Compares orders: sequences for clearing or copying the base pages of a huge page. The tables show the
-//! published effects of a change of the order, beside the effects in a model of the published machines'
-//! caches. The published values are in `data/tables/huge-copy`.
+//! published effects of a change of the order beside the effects of this change in a model of the published
+//! machines' caches. The published values are in `data/tables/huge-copy`.
 
 use anyhow::{Context as _, Result, ensure};
 use pageset_pageops::VisitOrder;
@@ -12,7 +12,7 @@ use pageset_study::jobs::Stage;
 use super::chip::chip_named;
 use crate::published::{PublishedRow, published};
 
-/// A change from one order to another, with its published effects.
+/// A change from one order of copying to another, and the published effects of this change.
 struct Change {
     name: String,
     chip: Chip,
@@ -25,7 +25,7 @@ struct Change {
     user: Option<f64>,
     system: Option<f64>,
     ipc: Option<f64>,
-    /// Whether the model's cost of a jump was computed from these published values.
+    /// Whether the model's cost of a jump was computed from the published effects of this change.
     is_given: bool,
 }
 
@@ -39,10 +39,10 @@ pub(super) struct Modelled {
 /// Number of changes of the order that [`model`] simulates.
 pub(super) const CHANGES: usize = 11;
 
-/// A changed assumption of the model: its name, and a function that changes the chip.
+/// A changed assumption of the model: the name of the variant, and a function that changes the chip.
 type Variant = (&'static str, fn(&mut Chip));
 
-/// Variants of the copy of 2018. Each variant changes an assumption of the model.
+/// Variants of the row `2018 Haswell copy`. Each variant changes at least one assumption of the model.
 const VARIANTS: [Variant; 4] = [
     ("  36 on one socket", |chip| chip.processes = 36),
     ("  a source for each", |chip| chip.shares_source = false),
@@ -118,7 +118,7 @@ impl Change {
     }
 }
 
-/// Simulates all changes of the order.
+/// Simulates both orders of each change from one order of copying to another.
 pub(super) fn model(stage: &mut Stage<'_>) -> Result<Vec<Modelled>> {
     let mut all = Vec::new();
     for change in Change::all()? {
@@ -142,7 +142,7 @@ impl Modelled {
     }
 }
 
-/// Makes the table of the published effects and the model's effects.
+/// Makes the table that compares the published effects of each change with the model's effects.
 pub(super) fn comparison(all: &[Modelled]) -> Comparison {
     let quantities = ["throughput", "user time", "system time", "IPC"];
     let quantity = |name: &str| Quantity::relative(&name.replace(' ', "_"), name, "old order = 100", 0);
@@ -180,8 +180,8 @@ impl Change {
     }
 }
 
-/// Makes a table that says which order wins, with one row for each cache. `measured_percent` is the change of
-/// the throughput on this machine.
+/// Makes a table that says which order of copying wins, with one row for each cache. `measured_percent` is
+/// the measured change of the throughput on this machine.
 pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
     let mut table = Table::new(
         "Which order wins: change of the throughput in percent",

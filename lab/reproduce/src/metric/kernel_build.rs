@@ -1,14 +1,14 @@
 //! Computes the time of a kernel build from the figures of a simulated build.
 //!
 //! In the simulated build, all CPUs compile all the time. A real build also has steps that run on one CPU at
-//! a time, such as linking, extracting symbols and compressing. These steps never wait for locks. So a better
-//! allocator shortens compiling by a larger share than the whole build.
+//! a time, such as linking, extracting symbols and compressing. The steps on one CPU never wait for locks. So
+//! a better allocator shortens compiling by a larger percentage than the whole build.
 
 use pageset_study::simulate::{RunResult, RunSpec};
 
-/// Share of a build's CPU time during which only one CPU works. The value is the median of five published
-/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). A build's share is `(elapsed x CPUs - CPU time) / (CPUs -
-/// 1) / CPU time`, if all other work runs on all CPUs:
+/// The part of a build's CPU time during which only one CPU works. 0.011 is the median of five published
+/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). The part of a build's CPU time during which only one CPU
+/// works is `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU time`, if all other work runs on all CPUs:
 ///
 /// | CPUs | elapsed, s | CPU time, s | published at |
 /// |---|---|---|---|
@@ -18,7 +18,7 @@ use pageset_study::simulate::{RunResult, RunSpec};
 /// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
 /// | 8, Intel | 160.12 | 1120.3 | the same |
 ///
-/// If a published build waited for a disk, its share counts the waiting as work of one CPU.
+/// If a published build waited for a disk, the formula counts the waiting as work of one CPU.
 const SERIAL_SHARE: f64 = 0.011;
 
 /// The workload's parameter for the number of builds that share the CPUs.
@@ -31,7 +31,7 @@ pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
     let builds = run.settings.get(BUILDS).copied().unwrap_or(1);
     let busy = result.busy_ms / result.allocated_pages as f64;
     let waits_percent = result.zone_wait_percent + result.lru_wait_percent + result.mmap_wait_percent;
-    // In the serial part, only one CPU works, so it does not wait for locks.
+    // In the serial part of a build, only one CPU works, so this CPU does not wait for locks.
     let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
     serial + (busy - serial) * builds as f64 / f64::from(result.workers)
 }
@@ -40,7 +40,8 @@ pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
 mod tests {
     use super::*;
 
-    /// Returns the time of a build with these results, if `builds` builds share the CPUs.
+    /// Returns the time of a build on `workers` CPUs, if `builds` builds share the CPUs and CPUs wait for
+    /// zone locks for `zone_wait_percent` of their busy time.
     fn time(builds: u64, workers: u32, zone_wait_percent: f64) -> f64 {
         let mut run = RunSpec::new("epyc-2", "kbuild", "linux-6.6");
         if builds > 1 {
@@ -76,7 +77,8 @@ mod tests {
         assert!((time(1, 1, 0.0) - 1.0).abs() < 1e-9);
         let many = time(1, 1_000_000, 0.0);
         assert!((many - SERIAL_SHARE).abs() < 1e-5, "{many}");
-        // The CPUs wait for locks during half of their busy time. The serial part does not wait.
+        // The CPUs wait for locks during half of their busy time. The serial part of the build does not wait
+        // for locks.
         let half = time(1, 1_000_000, 50.0);
         assert!((half - SERIAL_SHARE / 2.0).abs() < 1e-5, "{half}");
     }

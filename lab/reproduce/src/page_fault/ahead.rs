@@ -1,8 +1,9 @@
 //! Tests two promises of the published text: programs gain if the kernel maps pages before their first touch
 //! (prefaulting), and if the kernel clears pages before their first touch (prezeroing).
 //!
-//! The text says that prefaulting raises the highest fault rate three-fold, and may allocate pages that no
-//! thread touches. The text also says that prezeroing pays if a program uses few cache lines of a page.
+//! The published text says that prefaulting raises the highest fault rate three-fold, and may allocate pages
+//! that no thread touches. The published text also says that prezeroing pays if a program uses few cache
+//! lines of a page.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -16,8 +17,8 @@ use super::runs::{Key, Runs};
 /// Highest fault rate with prefaulting, divided by the highest rate without prefaulting, as the published
 /// text promises.
 const CLAIM: f64 = 3.0;
-/// Memory of all threads together, in GiB. This is the largest size with published rows for all numbers of
-/// threads.
+/// Memory of all threads together, in GiB. 512 GiB is the largest size of memory with published rows for all
+/// numbers of threads.
 const GIB: u32 = 512;
 /// The strategy with atomic operations, which the published text proposes to combine with prefaulting.
 const STRATEGY: &str = "P2,V1,R1";
@@ -41,12 +42,12 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
     Key { shared_cache: true, ahead, skipped, ..Key::new(strategy(), threads, pages) }
 }
 
-/// Numbers of cache lines that a thread writes in each page. A page has 128 lines of 128 bytes. The next
-/// constant has the numbers of threads.
+/// Numbers of cache lines that a thread writes in each page, in the runs with prezeroing. A page has 128
+/// lines of 128 bytes. `PREZERO_THREADS` has the numbers of threads of these runs.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Number of pages of each thread. These pages take ten times as much memory as a cache has, so pages that
-/// were cleared early have left the cache.
+/// Number of pages of each thread in the runs with prezeroing. The pages of one thread take ten times as much
+/// memory as a cache has, so pages that were cleared early have left the cache.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {

@@ -1,10 +1,12 @@
 //! Tests the published explanation of why deltas (separate counts of pages for each task) made the kernel
-//! slower. The test simulates the change with several kinds of planes (the networks between groups of nodes).
+//! slower. The test simulates kernels with and without deltas, on several kinds of planes (the networks
+//! between groups of nodes).
 //!
 //! With deltas, no thread writes the cache line of the counters, but the published kernel became slower. The
-//! author explains this by planes. With atomic operations two lines move, each over its own plane. With
-//! deltas only one line moves, over one plane. Each case of this test combines a kind of planes with a
-//! placement of the counters in cache lines. The cases are chosen so that the explanation could hold.
+//! author explains the slower kernel by planes. With atomic operations, two cache lines move, each over its
+//! own plane. With deltas, only one cache line moves, over one plane. Each case of this test combines a kind
+//! of planes with a placement of the counters in cache lines. The cases are chosen so that the explanation
+//! could hold.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
@@ -13,7 +15,8 @@ use super::printed::{PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
 use super::tables::{AsPrinted, Reading, key};
 
-/// The cases: key, description, planes, and whether the counters have their own cache line.
+/// The cases of the test, each with its key, its description, its planes, and whether the counters have their
+/// own cache line.
 const CASES: [(&str, &str, Wiring, bool); 6] = [
     ("one_line", "one line", wiring(false, false), false),
     ("two_lines", "two lines", wiring(false, false), true),
@@ -34,8 +37,8 @@ fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // If both kernels without deltas have a matching row, take the row of the kernel with atomic
-        // operations, which comes last.
+        // If both kernels without deltas have a matching row, the row of the kernel with atomic operations
+        // counts, which comes last.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()
@@ -47,8 +50,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
 }
 
 /// Returns the numbers of threads that may have run when a row was measured. The published program has arrays
-/// for 128 threads. If a row names more threads, either that many ran, or only 128. A quick run then simulates
-/// only 128 threads.
+/// for 128 threads. If a row names more than 128 threads, either all of these threads ran, or only 128. For a
+/// row that names more than 128 threads, a quick run simulates only 128 threads.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {
@@ -71,10 +74,10 @@ pub(super) fn keys(rows: &[PrintedRow], is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// The changes by deltas in the column fault/wsec, in percent.
+/// How much deltas change the column fault/wsec, in percent, for each pair of rows.
 pub(super) struct Deltas(Vec<Change>);
 
-/// The changes of one row, in percent.
+/// The printed change and the simulated changes of one row, in percent.
 struct Change {
     gib: u32,
     threads: String,

@@ -24,7 +24,7 @@ pub(super) fn all(
     Ok(NAMES.map(str::to_owned).into_iter().zip(figures).collect())
 }
 
-/// Makes a figure with a panel for each table of at least four rows.
+/// Makes a figure with a panel for each printed table of at least four rows.
 fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     let mut figure = Figure::new("Page faults per second of wall time, Altix with 512 CPUs");
     for rows in rows.chunk_by(|row, next| row.table == next.table).filter(|rows| rows.len() >= 4) {

@@ -1,5 +1,5 @@
 //! Chooses the only fitted number of this study: the time of a fault that never waits (its *private time*).
-//! With this number, the row of one thread agrees with the published row.
+//! With the fitted private time, the simulated row of one thread agrees with the published row.
 
 use anyhow::{Context as _, Result};
 use pageset_sim::Machine;
@@ -9,7 +9,7 @@ use super::runs::Key;
 
 /// Returns the private time of a fault that makes a single thread take the printed wall time. A single thread
 /// never waits, so its wall time is the private time of its faults plus the time of all other work. Returns 0
-/// if the other work alone takes longer than the printed time.
+/// if the work outside the private time takes longer than the printed time.
 pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {
     let row = rows.iter().find(|row| row.threads == 1).context("the text has a row of one thread")?;
     let pages = u64::from(row.gib * PAGES_PER_GIB);

@@ -1,5 +1,5 @@
-//! Makes a table that was not published: the rates of all combinations of page table, areas and counters,
-//! from 1 to 512 CPUs.
+//! Makes a table that was not published: the rates of combinations of page table, areas and counters, from 1
+//! to 512 CPUs. The table leaves out the area rule V0 and the counters R0, R1b and R1p.
 
 use anyhow::Result;
 use pageset_fault::{Account, Stabilise, Strategy};
@@ -16,15 +16,16 @@ fn counts(is_quick: bool) -> &'static [u32] {
 /// local, and the bandwidth of memory grows with the number of CPUs.
 const THREAD_PAGES: u64 = 256;
 
-/// Returns all combinations of page table, areas and counters. With `is_quick`, returns only five. Among them
-/// are Linux 6.12, and a combination without a cache line that all CPUs write.
+/// Returns the combinations of page table, areas and counters in the table: all combinations with the
+/// counters R1 to R4 and without the area rule V0. With `is_quick`, returns only five combinations. Two of
+/// these five are Linux 6.12, and a combination without a cache line that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // Leave out V0, which no kernel could use, because it does not allow areas to change. The test of
-    // prediction T4 covers the other counters.
+    // The table leaves out V0, which no kernel could use, because V0 does not allow areas to change. The test
+    // of prediction T4 covers the counters R1b and R1p.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -35,14 +36,14 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Number of pages of each thread in further runs: as many 16 KiB pages as one leaf table maps. So the cost
-/// of building the leaf table is negligible in these runs.
+/// Number of pages of each thread in the runs with whole leaf tables: as many 16 KiB pages as one leaf table
+/// maps. So the cost of building the leaf table is negligible in these runs.
 const TABLE_PAGES: u64 = 2048;
 /// The strategies without cache lines that several CPUs write, except for a counter that CPUs seldom change.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
 
-/// Returns runs with threads that each fill a whole leaf table: for each strategy, with one thread and with
-/// the most threads.
+/// Returns the runs with threads that each fill a whole leaf table: for each strategy of [`APART`], a run
+/// with one thread and a run with the most threads.
 fn whole_tables(is_quick: bool) -> impl Iterator<Item = (Strategy, [Key; 2])> {
     let most = counts(is_quick).last().copied().unwrap_or(1);
     APART.iter().filter_map(|name| name.parse().ok()).map(move |strategy| {
@@ -61,11 +62,12 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     strategies(is_quick).into_iter().flat_map(of).chain(whole).collect()
 }
 
-/// Pages touched per second, for each strategy and number of threads.
+/// The numbers of pages touched per second, for each strategy and number of threads.
 pub(super) struct Matrix {
     pub(super) counts: &'static [u32],
     pub(super) rows: Vec<(Strategy, Vec<f64>)>,
-    /// For each strategy, the rate in proportion to linear scaling if each thread fills a whole leaf table.
+    /// For each strategy of [`APART`], the rate with the most threads divided by the rate of linear scaling,
+    /// if each thread fills a whole leaf table.
     whole_tables: Vec<(Strategy, f64)>,
 }
 

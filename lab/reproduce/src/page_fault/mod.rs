@@ -1,12 +1,12 @@
-//! The study of page faults on an Altix with 512 CPUs, published in September 2005. It compares Hugh Dickins'
-//! page locking, Christoph Lameter's atomic operations, and atomic operations with per-task counts
+//! The study of page faults on an Altix with 512 CPUs, published in September 2005. The study compares Hugh
+//! Dickins' page locking, Christoph Lameter's atomic operations, and atomic operations with per-task counts
 //! (*deltas*).
 //!
-//! `printed` has the rows of the published text. `runs` simulates. `fit` chooses the only fitted number.
-//! `tables` compares simulated values with printed values. `threads` estimates how many threads ran when the
-//! rows were measured. `deltas` tests the published explanation of why deltas made the kernel slower.
-//! `predictions` tests the predictions T1 to T5 of the specification. `matrix` makes a table that was not
-//! published. `ahead` tests promises of the published text. `figures` draws.
+//! `printed` has the rows of the published text. `runs` does the simulations. `fit` chooses the only fitted
+//! number. `tables` compares simulated values with printed values. `threads` estimates how many threads ran
+//! when the rows were measured. `deltas` tests the published explanation of why deltas made the kernel
+//! slower. `predictions` tests the predictions T1 to T5 of the specification. `matrix` makes a table that was
+//! not published. `ahead` tests promises of the published text. `figures` draws the figures.
 
 mod ahead;
 mod deltas;

@@ -7,7 +7,7 @@ use pageset_measure::pft::Run;
 
 use super::runs::{Key, Runs, Sharing};
 
-/// Returns the numbers of threads in the tests.
+/// Returns the numbers of threads in the tests of the predictions.
 fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[4, 64] } else { &[4, 64, 512] }
 }
@@ -58,7 +58,7 @@ struct Look<'a> {
     most: u32,
 }
 
-/// Returns the beginning of a sentence: the name of a prediction, and whether it came true.
+/// Returns the beginning of a sentence: the name of a prediction, and whether the prediction came true.
 fn verdict(name: &str, is_so: bool) -> String {
     format!("{name} is {}:", if is_so { "confirmed" } else { "refuted" })
 }
@@ -141,8 +141,8 @@ impl Look<'_> {
         let [old, new] = T5.map(|name| self.runs.get(&key(name, self.most, Sharing::Apart)));
         let (old, new) = (old?, new?);
         let touch = new.touch_pages_per_s() / old.touch_pages_per_s();
-        // Leave the start out of the rate, because creating a thread takes longer than touching the few pages
-        // of a thread in these runs.
+        // The rate leaves out the time to start the threads, because creating a thread takes longer than
+        // touching the few pages of a thread in these runs.
         let rate = |run: &Run| run.pages_computed as f64 / (run.wall_s() - run.start_s);
         let wall = rate(new) / rate(old);
         let of_teardown = rate(new) / new.teardown_pages_per_s();

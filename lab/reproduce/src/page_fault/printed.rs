@@ -5,7 +5,7 @@ use pageset_fault::Strategy;
 
 use crate::published::published;
 
-/// The simulated machine in place of the published one.
+/// The simulated machine in place of the published machine.
 pub(super) const MACHINE: &str = "altix-512";
 /// Number of threads that the test program of 2005 has room for, because the program keeps its threads in
 /// arrays. Source: spec fault.md §2.1, a listing of the program from 2006.
@@ -14,7 +14,7 @@ pub(super) const THREADS_OF_LISTING: u32 = 128;
 /// One row of the published text.
 #[derive(Clone, Debug)]
 pub(super) struct PrintedRow {
-    /// Name of the row's table: "page_locking_64gb", …
+    /// Name of the row's table, for example "page_locking_64gb".
     pub(super) table: String,
     pub(super) strategy: Strategy,
     pub(super) gib: u32,

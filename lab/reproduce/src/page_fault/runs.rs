@@ -16,7 +16,8 @@ use pageset_study::pft::{AreaCache, RssLine, VirtualSpec, run_virtual};
 pub(super) struct Key {
     pub(super) strategy: Strategy,
     pub(super) threads: u32,
-    /// Number of pages that each thread touches in the test. The simulation may touch fewer.
+    /// Number of pages that each thread touches in the test. In the simulation, each thread may touch fewer
+    /// pages.
     pub(super) thread_pages: u64,
     pub(super) sharing: Sharing,
     /// Whether the counters of resident pages have their own cache line.
@@ -44,9 +45,9 @@ pub(super) struct Wiring {
     pub(super) has_requests: bool,
 }
 
-/// Time that a request occupies a plane: 16 bytes at 1.6 GB/s, the rate of the machine file. On the Origin
-/// 2000, requests for a moving cache line are refused, and the CPU asks again (Laudon and Lenoski, 1997).
-/// Guess: an Altix does the same.
+/// Time that a request occupies a plane: 16 bytes at 1.6 GB/s, the rate of the machine file. The Origin 2000
+/// refuses a request for a moving cache line, and the CPU asks again (Laudon and Lenoski, 1997). Guess: an
+/// Altix refuses requests for moving lines too.
 const REQUEST_NS: f64 = 10.0;
 
 impl Wiring {
@@ -64,20 +65,20 @@ impl Wiring {
     }
 }
 
-/// How threads share memory.
+/// Whether threads have separate regions of memory or share one region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sharing {
     /// Each thread has its own region.
     Apart,
     /// Each thread has a slice of one region.
     Sliced,
-    /// All threads share one region. Of n threads, each touches every n-th page.
+    /// All threads share one region. Each of n threads touches every n-th page.
     Interleaved,
 }
 
 /// Largest number of pages that all threads together touch in the simulation of a printed row.
-/// [`THREAD_PAGES`] has the bounds for one thread. Guess: after a few hundred faults a thread is in a steady
-/// state, and a run takes a second.
+/// [`THREAD_PAGES`] has the smallest and the largest number of pages for one thread. Guess: after a few
+/// hundred faults a thread is in a steady state, and a run takes a second.
 pub(super) const PAGES_MAX: u64 = 1 << 17;
 const THREAD_PAGES: (u64, u64) = (256, 8192);
 
@@ -131,8 +132,8 @@ impl Key {
 pub(super) struct Runs(BTreeMap<Key, Run>);
 
 impl Runs {
-    /// Runs all simulations, several at once. Begins with the simulations with the most threads, so that no
-    /// large simulation runs alone at the end.
+    /// Runs all simulations, up to `jobs` of them at once. Begins with the simulations that have the most
+    /// threads, so that no large simulation runs alone at the end.
     pub(super) fn all(
         machine: &Machine,
         fault_ns: f64,

@@ -39,8 +39,8 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Returns simulations of a row under other assumptions. The study simulates these only for rows with so few
-/// threads that all threads certainly ran.
+/// Returns simulations of a printed row under four changed assumptions. The study simulates changed
+/// assumptions only for rows with so few threads that all threads certainly ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
     let with_requests = Wiring { has_requests: true, ..key.wiring };
@@ -136,7 +136,8 @@ fn words(table: &str) -> String {
     words
 }
 
-/// The errors of the simulated values in the column fault/wsec, under each assumption.
+/// The errors of the simulated values in the column fault/wsec, under each assumption about the number of
+/// threads.
 pub(super) struct Score {
     readings: Vec<ReadingScore>,
 }
@@ -145,10 +146,10 @@ struct ReadingScore {
     name: String,
     /// Relative errors of all rows except the fitted row.
     errors: Vec<f64>,
-    /// Relative errors of the rows of the kernels without deltas.
+    /// Relative errors of the rows of kernels without deltas.
     errors_without_deltas: Vec<f64>,
     /// The simulated value divided by the printed value, for each row without deltas that has 32 threads or
-    /// more. The shared cache line limits the rate of these rows.
+    /// more. The cache line that all threads write limits the rate of rows with 32 threads or more.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,
@@ -161,7 +162,7 @@ struct Steps {
     all: usize,
     agreed: usize,
     /// Number of steps without a printed change. The null model, the forecast that nothing ever changes, is
-    /// right for these steps.
+    /// right for steps without a printed change.
     null_model: usize,
     /// Number of steps with a printed change and a simulated change in the same direction.
     changes_met: usize,
@@ -187,9 +188,9 @@ impl Steps {
     }
 }
 
-/// With this number of threads or more, the cache line that all threads write limits the rate.
+/// Smallest number of threads at which the cache line that all threads write limits the rate.
 const CROWDED: u32 = 32;
-/// Changes smaller than this count as no change, as in all comparisons of this crate.
+/// Changes smaller than 2 % count as no change, as in all comparisons of this crate.
 const BAND: f64 = 0.02;
 
 impl Score {
@@ -266,7 +267,7 @@ impl ReadingScore {
     }
 }
 
-/// Returns a ratio or its reciprocal, whichever is larger.
+/// Returns the larger number of a ratio and its reciprocal.
 fn factor(ratio: f64) -> f64 {
     ratio.max(1.0 / ratio)
 }

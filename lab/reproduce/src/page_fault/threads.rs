@@ -3,8 +3,9 @@
 //! The published text reports linear scaling from 128 to 512 threads, although about 85 CPUs were busy in
 //! each of these rows. The test program has arrays for only 128 threads, and computes the number of faults
 //! from the requested memory. So perhaps only 128 threads ran even if a row asks for n threads, and these
-//! threads touched only 128 / n of the memory. Two figures show this: the time per page, and the time of
-//! serial work per page. If 128 threads ran, both times depend on the memory of one thread and not on n.
+//! threads touched only 128 / n of the requested memory. Two figures can tell how many threads ran: the time
+//! per page, and the time of serial work per page. If 128 threads ran, both times depend on the memory of one
+//! thread and not on n.
 
 use pageset_report::{Cell, Column, Row, Table};
 
@@ -53,7 +54,8 @@ fn thread_mib(row: &PrintedRow) -> u64 {
     u64::from(row.gib) * 1024 / u64::from(row.threads)
 }
 
-/// Times per touched page, computed for an assumed number of threads that ran.
+/// Two times per touched page, computed for an assumed number of threads that ran: the wall time, and the
+/// time of serial work (`residue_us`).
 struct Residue {
     wall_us: f64,
     residue_us: f64,

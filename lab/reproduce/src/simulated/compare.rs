@@ -52,13 +52,14 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
 }
 
 impl Compared {
-    /// Whether base rows have the value 100 by definition.
+    /// Whether base rows have the value 100 by definition, because values are in percent of the base row.
     fn is_relative(self) -> bool {
         matches!(self, Self::PercentOfBase(_) | Self::PerWorkPercentOfBase(_))
     }
 
-    /// Returns the value to compare with a row's published value. `ours` is the run of the row and its
-    /// result. `base` is the run of the base row and its result.
+    /// Returns the value of a row for the comparison with the row's published value. For `ScaledToBase`,
+    /// returns the metric's value, and [`Comparison`] scales this value later. `ours` is the run of the row
+    /// and its result. `base` is the run of the base row and its result.
     fn value(self, ours: (&RunSpec, &RunResult), base: (&RunSpec, &RunResult)) -> f64 {
         match self {
             Self::AsIs(metric) | Self::ScaledToBase(metric) => metric.of(ours.0, ours.1),
@@ -71,8 +72,8 @@ impl Compared {
     }
 }
 
-/// Returns the values of a row in one column, over all seeds. A relative value is relative to the base row's
-/// value with the same seed.
+/// Returns the values of a row in one column, over all seeds. A relative value is in percent of the base
+/// row's value with the same seed.
 pub(super) fn values(compared: Compared, case: &Case, base: &Case, results: &Results) -> Option<Spread> {
     let pairs = results.get(&case.run)?.into_iter().zip(results.get(&base.run)?);
     let value = |(ours, of_base)| compared.value((&case.run, ours), (&base.run, of_base));

@@ -9,21 +9,21 @@ use crate::metric::Metric;
 /// A published table, and the simulations that should reproduce it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Experiment {
-    /// Name in JSON, and in the file of fitted parameters.
+    /// The table's name in JSON, and in the file of fitted parameters.
     pub(crate) id: String,
     /// The table's title.
     pub(crate) title: String,
     /// The columns, each with the simulated figure that is compared with it.
     pub(crate) columns: Vec<(Quantity, Compared)>,
-    /// Name of the group of tables that is judged together. Default: the whole study.
+    /// Name of the group of tables that are judged together. Default: all tables of the study form one group.
     pub(crate) group: Option<String>,
-    /// A text that says how the author withdrew the table. `None` if the author has not withdrawn it.
+    /// A text that says how the author withdrew the table. `None` if the author has not withdrawn the table.
     pub(crate) withdrawn: Option<String>,
     /// The rows, from top to bottom. The first row is a base row.
     pub(crate) cases: Vec<Case>,
     /// The parameters that are chosen to make base rows agree with published values.
     pub(crate) fits: Vec<Fit>,
-    /// The parameters with values that were fitted on rows of other tables.
+    /// The parameters whose values were fitted on rows of other tables.
     pub(crate) borrowed: Vec<Borrowed>,
 }
 
@@ -49,10 +49,10 @@ pub(crate) enum Compared {
     AsIs(Metric),
     /// The metric's value, in percent of the base row's value.
     PercentOfBase(Metric),
-    /// The metric's value for each unit of work, in percent of the same figure of the base row.
+    /// The metric's value for each unit of work, in percent of the base row's value for each unit of work.
     PerWorkPercentOfBase(Metric),
-    /// The metric's value, multiplied by the factor that gives the base row its published value. Used if the
-    /// published unit differs from the simulated unit.
+    /// The metric's value, multiplied by the factor that gives the base row its published value.
+    /// `ScaledToBase` is for columns with a published unit that differs from the simulated unit.
     ScaledToBase(Metric),
 }
 
@@ -80,32 +80,33 @@ pub(crate) struct Fit {
     pub(crate) range: (u64, u64),
     /// Index of the column whose published value is the target.
     pub(crate) column: usize,
-    /// The quantity that must equal the published one.
+    /// The simulated quantity that must equal the published quantity.
     pub(crate) target: FitTarget,
-    /// Whether the simulated value rises when the parameter rises. If `rises` is false, the value falls.
+    /// Whether the simulated value rises when the parameter rises. If `rises` is false, the simulated value
+    /// falls.
     pub(crate) rises: bool,
 }
 
-/// The quantity that must equal the published one when a parameter is chosen.
+/// The simulated quantity that must equal the published quantity when a fit chooses a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FitTarget {
     /// The row's value.
     #[default]
     Value,
-    /// The row's value in percent of its *lender's* value. The lender is a row of another table that this row
-    /// takes parameters from.
+    /// The row's value in percent of the value of the row's *lender*. The lender is a row of another table
+    /// that this row takes parameters from.
     PercentOfLender,
 }
 
 /// A parameter with a value that was fitted on a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Borrowed {
-    /// Index of the row that uses the value.
+    /// Index of the row that uses the fitted value.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
-    /// The table and the base row that the value was fitted on.
+    /// The table that the value was fitted on. `row` is the base row of this table.
     pub(crate) table: String,
     pub(crate) row: String,
 }

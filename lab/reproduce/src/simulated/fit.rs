@@ -27,19 +27,19 @@ pub(crate) fn fitted(
     let mut fitted = if path.exists() {
         Fitted::read(path)?
     } else {
-        // Create the file before the search, which takes long and then replaces the file. So the search
-        // cannot replace a file that another program creates meanwhile.
+        // `fitted` creates the file before the search, because the search takes long and then replaces the
+        // file. So the search cannot replace a file that another program creates during the search.
         known.write(path, Existing::Refuse)?;
         known
     };
     all(experiments, &mut fitted, path, options, progress)?;
-    // Now that lenders are fitted, fit the rows that take parameters from them.
+    // The lenders are fitted now, so `ratio::fit` can fit the rows that take parameters from lenders.
     ratio::fit(experiments, &mut fitted, path, options.jobs, progress)?;
     Ok(fitted)
 }
 
-/// Fits all base rows, several at once. Writes the parameters of each row to the file as soon as they are
-/// chosen.
+/// Fits all base rows, several rows at once. Writes the parameters of each row to the file as soon as the
+/// search has chosen them.
 fn all(
     experiments: &[Experiment],
     fitted: &mut Fitted,
@@ -62,10 +62,10 @@ struct BaseRow<'a> {
     experiment: &'a Experiment,
     case: &'a Case,
     fits: Vec<Fit>,
-    /// The values that the parameters had before.
+    /// The values that the parameters had before the search.
     former: Vec<Option<u64>>,
-    /// The seeds. The search uses the mean over all seeds, because the study prints this mean, and the result
-    /// of a single seed may be far from the mean.
+    /// The seeds of the simulations. The search uses the mean over all seeds, because the study prints this
+    /// mean, and the result of a single seed may be far from the mean.
     seeds: Seeds,
 }
 
@@ -99,10 +99,10 @@ impl<'a> BaseRow<'a> {
         Ok(fitted.collect())
     }
 
-    /// Chooses all parameters after the `given` ones. A parameter also affects the results that other
-    /// parameters are fitted to. So for each value that the search tries for a parameter, it chooses all
-    /// later parameters again. The search for a parameter begins at its value in `known`, the value of the
-    /// last search.
+    /// Chooses all parameters that follow the `given` parameters. A parameter also affects the results that
+    /// other parameters are fitted to. So for each value that the search tries for a parameter, the search
+    /// chooses all later parameters again. The search for a parameter begins at the parameter's value in
+    /// `known`, which is the value of the last search.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -121,7 +121,7 @@ impl<'a> BaseRow<'a> {
     }
 
     /// Simulates the base row with the given values of the parameters. Returns for each parameter the
-    /// simulated value that should equal the published one.
+    /// simulated value that should equal the published value.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
@@ -155,7 +155,8 @@ mod tests {
     use super::*;
     use crate::metric::Metric;
 
-    /// Tests that the search finds known parameters again, with their simulated results as published values.
+    /// Tests that the search finds known parameters again. The published values of this test are the
+    /// simulated results with the known parameters.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {
         let score = (Quantity::relative("score", "score", "", 0), Compared::ScaledToBase(Metric::Score));

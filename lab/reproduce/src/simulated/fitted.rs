@@ -26,7 +26,7 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FittedValue {
-    /// The name of the table that the parameter was fitted on. `row` is the name of the base row.
+    /// The name of the table that the parameter was fitted on. `row` is the name of this table's base row.
     pub(crate) table: String,
     pub(crate) row: String,
     /// The name of the workload's parameter, and the fitted value.
@@ -51,15 +51,15 @@ impl Fitted {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Reads a file of fitted parameters. Fails unless [`Self::write`] wrote the file, so that a caller who
-    /// replaces the file overwrites no other file.
+    /// Reads a file of fitted parameters. Fails unless [`Self::write`] wrote the file. So a caller that
+    /// replaces the file afterwards cannot overwrite a file of another kind.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
         let text = read_description(path)?;
         Self::parse(&text).with_context(name)
     }
 
-    /// Reads a text that [`Self::text`] has written.
+    /// Reads parameters from a text that [`Self::text`] has written.
     pub fn parse(text: &str) -> Result<Self> {
         if !text.starts_with(Self::HEADING) {
             bail!("--fit did not write this file; name a new file, or a file that --fit wrote");
@@ -78,7 +78,7 @@ impl Fitted {
         Ok(format!("{}\n{}", Self::HEADING, toml::to_string(self)?))
     }
 
-    /// Returns the value of a parameter, if it was fitted on this row of this table.
+    /// Returns the value of `parameter`, if the parameter was fitted on the row `row` of the table `table`.
     pub(crate) fn get(&self, table: &str, row: &str, parameter: &str) -> Option<u64> {
         self.find(table, row, parameter).map(|fitted| fitted.value)
     }
@@ -106,8 +106,9 @@ impl Fitted {
         }
     }
 
-    /// Returns the experiment with all of its fitted parameters set: those fitted on its own rows, and those
-    /// taken from other tables. Each run of a study gets its fitted parameters only from this function.
+    /// Returns the experiment with all of its fitted parameters set: the parameters that were fitted on its
+    /// own rows, and the parameters that it takes from other tables. A run of a study gets its fitted
+    /// parameters only from `applied`.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -127,8 +128,8 @@ impl Fitted {
     }
 
     /// Makes a note on each fitted parameter for the reader of a table. The note has the published value and
-    /// this run's value, which may differ from the value when the parameter was fitted. `here` returns this
-    /// run's value in a row and column.
+    /// this run's value. This run's value may differ from the simulated value when the parameter was fitted.
+    /// `here` returns this run's value in a row and column.
     pub(super) fn sentences(
         &self,
         experiment: &Experiment,
@@ -141,8 +142,8 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // The parameter was fitted on a figure that is not a column of the table, so this run has no such
-            // value.
+            // The parameter was fitted on a figure that is not a column of the table, so this run has no
+            // value of this figure.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }

@@ -2,9 +2,10 @@
 //!
 //! A study consists of [`Experiment`]s, one for each table, with a [`Case`] for each row (`experiment`).
 //! `runs` simulates each different run once, and `compare` compares the results with the published values. A
-//! few parameters are *fitted*: with them, a simulated value of a base row equals the published value.
-//! `fitted` has the fitted parameters, and `fit` chooses them again with `search`. `ratio` chooses a
-//! parameter so that the ratio between values of two tables is the published ratio. `panels` draws figures.
+//! few parameters are *fitted*: a fitted parameter makes a simulated value of a base row equal to the
+//! published value. `fitted` has the fitted parameters, and `fit` chooses them again with `search`. `ratio`
+//! chooses a parameter so that the ratio between values of two tables is the published ratio. `panels` draws
+//! figures.
 
 mod changes;
 mod compare;
@@ -31,7 +32,7 @@ pub(crate) use panels::Panels;
 /// The results of all experiments of a study.
 #[derive(Debug, Default)]
 pub(crate) struct Simulated {
-    /// For each experiment, the comparison of our values with the published ones.
+    /// For each experiment, the comparison of our values with the published values.
     pub(crate) tables: Vec<Comparison>,
     /// Sentences about runs that failed, each with the reason.
     pub(crate) failures: Vec<String>,
@@ -40,8 +41,8 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// Returns the mean and the deviation of a row's figure over all seeds. The figure need not be a column
-    /// of the row's table.
+    /// Returns the mean and the deviation of a row's figure over all seeds. The figure does not have to be a
+    /// column of the row's table.
     pub(crate) fn spread(&self, experiment: usize, case: usize, compared: Compared) -> Option<Spread> {
         let (experiments, results) = self.ran.as_ref()?;
         let cases = &experiments.get(experiment)?.cases;
@@ -199,7 +200,7 @@ mod tests {
         let options = Options { is_quick: true, jobs: 1, fit: None, seeds: None, ..Options::default() };
         let simulated = run(&[experiment], &fitted, &options, &mut ()).unwrap();
         let notes = simulated.tables[0].to_table().notes().join("\n");
-        // The row is a base row and is compared with itself, so its value is 100 %.
+        // Row 31 is a base row and is compared with itself, so its value is 100 %.
         assert!(notes.contains("fault_ns = 700, on time of row 31: published 87, 100.0 here"), "{notes}");
     }
 

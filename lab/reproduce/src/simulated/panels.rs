@@ -4,16 +4,16 @@ use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 
-/// The contents of a figure.
+/// The contents of a figure with one or more panels for each table.
 pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
-    /// The axis of rows. On an axis of names, rows are in the order of the table. On other axes, the name of
-    /// a row is its position.
+    /// The axis of rows. On an axis of names, rows are in the order of the table. On an axis of numbers, the
+    /// names of rows are numbers, which give the positions of the rows.
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,
-    /// The keys of the columns to draw. A table may lack some of them.
+    /// The keys of the columns to draw. A table may lack some of the columns.
     pub(crate) columns: &'a [&'a str],
 }
 
@@ -78,7 +78,8 @@ impl Panels<'_> {
     }
 }
 
-/// Returns the name of a column in figures. A heading that is a name of the kernel's is replaced by words.
+/// Returns the name of a column in figures. If the heading of a column is a name from the kernel, returns
+/// plain words in place of the heading.
 fn words(quantity: &Quantity) -> &str {
     match quantity.key.as_str() {
         "spin_lock_percent" => "CPU time in spin locks",

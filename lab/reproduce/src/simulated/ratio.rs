@@ -1,9 +1,9 @@
 //! Chooses a parameter so that the ratio of a row's score to its lender's score is the published ratio. The
-//! lender is a row of another table that this row takes parameters from. Both rows have the same machine, and
-//! their workloads count the same unit of work.
+//! lender is a row of another table that this row takes parameters from. The row and its lender have the same
+//! machine, and the workloads of both rows count the same unit of work.
 //!
-//! The ratio is used because the scores themselves differ: under contention, simulated machines are faster
-//! than the published ones.
+//! The fit uses the ratio because the scores themselves differ: under contention, simulated machines are
+//! faster than published machines.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use super::fitted::{Fitted, FittedValue, set};
 use super::search::{Range, nearest};
 
 /// Chooses the parameter's value for each base row that is fitted to a ratio with another table's row. Writes
-/// each value to the file as soon as it is chosen.
+/// each value to the file as soon as the search has chosen the value.
 pub(super) fn fit(
     experiments: &[Experiment],
     fitted: &mut Fitted,

@@ -23,8 +23,8 @@ impl Results {
         Self { by_run: seeded(run, seeds).map(|run| (line(&run), result_of(&run))).collect(), seeds }
     }
 
-    /// Returns the results of a run, one for each seed. Returns `None` if the run failed for one of the
-    /// seeds.
+    /// Returns the results of a run, one for each seed. Returns `None` if the run failed with at least one of
+    /// the seeds.
     pub(super) fn get(&self, run: &RunSpec) -> Option<Vec<&RunResult>> {
         seeded(run, self.seeds).map(|run| self.by_run.get(&line(&run))?.as_ref().ok()).collect()
     }
@@ -69,7 +69,7 @@ fn seeded(run: &RunSpec, seeds: Seeds) -> impl Iterator<Item = RunSpec> {
     seeds.iter().map(|seed| RunSpec { seed, ..run.clone() })
 }
 
-/// Simulates one run. Returns its result, or its error as text.
+/// Simulates one run. Returns the result of the run, or the error as text.
 fn result_of(run: &RunSpec) -> Result<RunResult, String> {
     simulate(run).map_err(|error| format!("{error:#}"))
 }

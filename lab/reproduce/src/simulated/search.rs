@@ -4,32 +4,32 @@ use anyhow::{Context as _, Result};
 
 /// Largest number of values that a search tries.
 const STEPS: usize = 8;
-/// The factor between the guess and the second value that the search tries. The search squares the factor at
-/// each further step.
+/// The factor between the guess and the second value that the search tries. At each further step, the search
+/// squares this factor.
 const STRIDE: f64 = 1.15;
-/// The search ends when the result differs from the wanted result by at most this fraction of the wanted
-/// result.
+/// Accepted deviation of the result from the wanted result, as a fraction of the wanted result. The search
+/// ends when the deviation is accepted.
 const NEAR: f64 = 0.005;
-/// The search also ends when the result differs from the wanted result by at most this fraction of the
-/// rounding error.
+/// Accepted deviation of the result from the wanted result, as a fraction of the rounding error. The search
+/// also ends when this deviation is accepted.
 const PART: f64 = 0.2;
 
-/// The values that the search may try: between the two `ends`, both included.
+/// The values that the search may try: all values from the first of the two `ends` to the second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
-    /// The value that the search tries first, for example the value of an earlier fit. Default: the middle
-    /// between the ends.
+    /// The value that the search tries first, for example the value of an earlier fit. Default: the geometric
+    /// mean of the two ends.
     pub(crate) guess: Option<u64>,
     /// Whether the result rises when the parameter rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
-/// Tries values until a result is near the wanted result, which has the rounding error `rounding`. For a
-/// value, `result` returns the result and any other data. This function returns the data of the result that
-/// is nearest to the wanted one. If there is a guess, the search moves away from the guess in longer and
-/// longer strides, until the wanted result is between the results of two values. Then the search goes on
-/// between these two values by bisection.
+/// Tries values until a result is near `wanted`, which has the rounding error `rounding`. For a value of the
+/// parameter, `result` returns the result and any other data. `nearest` returns the data of the result that
+/// is nearest to `wanted`. If `range` has a guess, the search moves away from the guess in longer and longer
+/// strides, until `wanted` is between the results of two values. From then on, the search bisects the range
+/// between these two values.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,
@@ -64,7 +64,8 @@ pub(crate) fn nearest<T>(
     nearest.map(|(_, found)| found).context("the search tries at least one value")
 }
 
-/// Returns the geometric mean of two values. Parameters are times, so ratios matter more than differences.
+/// Returns the geometric mean of two values. The search uses the geometric mean because parameters are times,
+/// so ratios matter more than differences.
 fn middle(low: u64, high: u64) -> u64 {
     ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64
 }

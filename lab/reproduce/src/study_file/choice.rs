@@ -1,6 +1,6 @@
 //! Makes a table that helps to choose a row of a published table, for example a batch size. The table names
-//! the first row that is about as good as the best row, and shows how much worse some other rows are. It
-//! shows two choices: by published values, and by simulated values.
+//! the first row that is about as good as the best row, and shows how much worse some other rows are. The
+//! table shows two choices: by published values, and by simulated values.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ struct Candidate<'a> {
 }
 
 /// Makes the table of choices, with a row for each base row and each column that decides a choice.
-/// `experiments` are the study's tables.
+/// `experiments` are the study's tables as descriptions, and `tables` are these tables with our values.
 pub(super) fn table(form: &ChoiceForm, experiments: &[Experiment], tables: &[Comparison]) -> Table {
     let mut columns = vec![Column::label("table", "table"), Column::label("line", "line")];
     for (who, heading) in [("published", "published"), ("ours", "ours")] {
@@ -84,14 +84,14 @@ fn line(
     Row::new(cells)
 }
 
-/// Splits the name of a row. The last word names the choice, and the words before it name the line of the
-/// CSV.
+/// Splits the name of a row. The last word of the name is the choice, and the words before the last word name
+/// the line of the CSV.
 fn parts(name: &str) -> (&str, &str) {
     name.rsplit_once(' ').unwrap_or(("", name))
 }
 
 /// The loss of each row: how much worse the row is than the best row, in percent of the best row. `enough` is
-/// the first row with a loss that counts as none.
+/// the index of the first row whose loss counts as no loss.
 struct Judged {
     lost: Vec<Option<f64>>,
     enough: Option<usize>,
@@ -99,8 +99,8 @@ struct Judged {
 
 impl Judged {
     /// Computes the loss of each row. `value` returns a row's value, and the standard deviation of this value
-    /// in percent. A loss counts as none if it is at most `band` percent, or at most the deviation of both
-    /// values together.
+    /// in percent. A loss counts as no loss if it is at most `band` percent, or at most the combined standard
+    /// deviation of the row's value and the best row's value.
     fn new(
         options: &[Candidate<'_>],
         better: Better,

@@ -1,7 +1,7 @@
 //! Simulates a published table a second time, with copies of a recorded build instead of modelled processes.
 //!
-//! The second simulation is not counted among the reproduced directions. Its table shows the directions of
-//! the copies and of the model, step by step.
+//! The counts of reproduced directions do not include the second simulation. The table of the second
+//! simulation shows the directions of the copies and of the model, step by step.
 
 use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
@@ -11,8 +11,8 @@ use super::form::CopiesForm;
 use crate::metric::Metric;
 use crate::simulated::{Compared, Experiment, Simulated};
 
-/// Makes an experiment with the rows of `build`, without fitted parameters. Copies of the recording run on
-/// the same CPUs in place of the workload.
+/// Makes an experiment with the rows of `build`, without fitted parameters. In each row, copies of the
+/// recording run on the CPUs of the row in place of the workload.
 pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| form.columns.iter().any(|key| *key.get_ref() == quantity.key);
     let mut copies = build.clone();
@@ -36,9 +36,9 @@ pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
 }
 
 /// Makes a table with the published values, the copies' values and the model's values side by side. Beside
-/// each value, the table says whether the value is higher or lower than in the previous row. `drains` has the
-/// numbers of drains because of high-order frees in the base row: of the copies, and of the model. `notes`
-/// are shown below the table.
+/// each value, the table says whether the value is higher or lower than in the previous row. `drains` has two
+/// numbers of drains because of high-order frees in the base row: the number of the copies, and the number of
+/// the model. The report shows `notes` below the table.
 pub(super) fn table(
     copies: &Comparison,
     model: &Comparison,
@@ -106,8 +106,8 @@ pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Op
     })
 }
 
-/// The number of published changes, and the numbers of them with the same direction in the copies and in the
-/// model.
+/// The number of published changes, and how many of these changes have the same direction in the copies and
+/// in the model.
 #[derive(Default)]
 struct Steps {
     published: u64,

@@ -8,10 +8,10 @@ use pageset_trace::read_description;
 
 use crate::sweep::FileName;
 
-// The files of each folder of `data/tables` that has a study's file.
+// The build script wrote this list of the files of each built-in study.
 include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 
-/// Name and text of a file that is built in.
+/// Name and text of a built-in file.
 type Bundled = (&'static str, &'static str);
 
 /// The files of one study.
@@ -23,7 +23,7 @@ pub(super) struct Files {
     path: PathBuf,
     /// The text of the TOML file.
     pub(super) text: String,
-    /// The built-in files. `None` if the files are in the directory of the study's file.
+    /// The files of a built-in study. `None` if the user has the study's files in a directory.
     bundled: Option<&'static [Bundled]>,
 }
 
@@ -56,8 +56,8 @@ impl Files {
         })
     }
 
-    /// Returns the files of a study with this text in its TOML file. The published values and the notes are
-    /// small examples.
+    /// Returns the files of a study with the text `text` in its TOML file. The published values and the notes
+    /// are small examples.
     pub(super) fn fuzzed(text: &str) -> Self {
         const BESIDE: &[Bundled] = &[
             ("my-study.csv", "batch,score,zone_pct\n31,3511158,2\n63,3561082,2\n127,3549375,0\n"),
@@ -87,7 +87,7 @@ impl Files {
         found.map(|(_, text)| (*text).to_owned()).with_context(missing)
     }
 
-    /// Whether the study is a file of the user, and not built in.
+    /// Whether the study belongs to the user, and is not built in.
     pub(super) fn is_users(&self) -> bool {
         self.bundled.is_none()
     }

@@ -26,17 +26,17 @@ pub(super) struct StudyForm {
     /// Misprints of the published values, and their corrections.
     #[serde(default, rename = "correction")]
     pub(super) corrections: Vec<Spanned<CorrectionForm>>,
-    /// The tables. An entry with `each` stands for several tables that share keys.
+    /// The tables. An entry of `tables` with the key `each` stands for several tables that share keys.
     pub(super) tables: Vec<Spanned<TableForm>>,
-    /// Pictures.
+    /// The figures that the study draws.
     #[serde(default, rename = "figure")]
     pub(super) figures: Vec<Spanned<FigureForm>>,
     /// The kinds of further tables that are made from the published tables.
     #[serde(default)]
     pub(super) more: Vec<More>,
-    /// The table that helps to choose a row.
+    /// The further table that helps to choose a row of a published table.
     pub(super) choice: Option<Spanned<ChoiceForm>>,
-    /// The table that is simulated again with copies of a recording.
+    /// The published table that is simulated again with copies of a recording.
     pub(super) copies: Option<Spanned<CopiesForm>>,
     /// The table of used memory.
     pub(super) used_memory: Option<Spanned<UsedMemoryForm>>,
@@ -57,7 +57,7 @@ pub(super) enum More {
 pub(super) struct ChoiceForm {
     /// Keys of the columns that decide which row is best.
     pub(super) columns: Vec<Spanned<String>>,
-    /// Names of the rows that the table shows the loss of.
+    /// Names of the rows whose losses the table shows.
     pub(super) rows: Vec<String>,
 }
 
@@ -78,8 +78,8 @@ pub(super) struct CopiesForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct UsedMemoryForm {
     pub(super) table: Spanned<String>,
-    /// The published use of memory at the peak, in percent of the base row. `after_percent` is the use at the
-    /// end of the run.
+    /// The published use of memory at the peak, in percent of the base row. `after_percent` is the published
+    /// use of memory at the end of the run.
     pub(super) peak_percent: f64,
     pub(super) after_percent: f64,
     pub(super) rows: Vec<String>,
@@ -103,9 +103,9 @@ pub(super) struct TableForm {
     /// The table's name in JSON and its title.
     pub(super) id: Option<String>,
     pub(super) title: Option<String>,
-    /// Name of the group of tables that is judged together.
+    /// Name of the group of tables that are judged together.
     pub(super) group: Option<String>,
-    /// A text that says how the author withdrew the table. `None` if the author has not withdrawn it.
+    /// A text that says how the author withdrew the table. `None` if the author has not withdrawn the table.
     pub(super) withdrawn: Option<String>,
     /// The file of published values.
     pub(super) csv: Option<Spanned<String>>,
@@ -113,30 +113,32 @@ pub(super) struct TableForm {
     pub(super) only: Option<Spanned<Texts>>,
     /// Name of the CSV column that has the names of the rows.
     pub(super) named_by: Option<Spanned<String>>,
-    /// Name of a CSV column that has a different text in each line. With this key, the list of rows is
-    /// repeated for each line of the CSV.
+    /// Name of a CSV column that has a different text in each line. If a table has the key `each_line`, the
+    /// table has all rows of its key `rows` once for each line of the CSV.
     pub(super) each_line: Option<Spanned<String>>,
     /// The columns and rows of the table.
     pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,
     pub(super) rows: Option<Vec<Spanned<RowForm>>>,
-    /// The simulation.
+    /// The keys of the simulation that all rows share.
     pub(super) run: Option<Spanned<RunForm>>,
-    /// Settings of the simulation that the CSV has. The key is a setting, and the value is the name of a CSV
-    /// column.
+    /// Settings of the simulation whose values are in the CSV. A key of `from_line` is the name of a setting,
+    /// and the value of the key is the name of a CSV column.
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
     /// Smallest measured time, summed over all CPUs, in milliseconds.
     pub(super) cpu_ms_min: Option<u64>,
-    /// Parameters that are fitted on base rows. `borrows` has parameters that were fitted on other tables.
+    /// Parameters that a fit chooses on base rows of this table. `borrows` has parameters that rows of this
+    /// table take from other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
     pub(super) borrows: Option<Vec<Spanned<BorrowForm>>>,
-    /// Texts that select the lines with standard deviations.
+    /// Texts that select the lines of the CSV that have standard deviations.
     pub(super) deviation_line: Option<Spanned<Texts>>,
     /// Whether a quick run includes the table. `quick_rows` names the rows that a quick run includes.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
-    /// The tables that share the keys above. An entry has only the keys that are not shared.
+    /// The tables that share the keys above. An entry of `each` has only the keys that the tables do not
+    /// share.
     #[serde(default)]
     pub(super) each: Vec<Spanned<TableForm>>,
 }
@@ -159,14 +161,14 @@ pub(super) struct ColumnForm {
     pub(super) compared: ComparedForm,
     /// Name of the CSV column with the values, unless a row names another CSV column.
     pub(super) printed: Option<Spanned<String>>,
-    /// A CSV column to divide the printed value by. `times` is a factor for the quotient.
+    /// A CSV column whose value divides the printed value. `times` multiplies the quotient.
     pub(super) per: Option<Spanned<String>>,
     pub(super) times: Option<f64>,
     #[serde(default)]
     pub(super) printed_as: PrintedAs,
-    /// Texts that select the lines of the CSV that have the column's values.
+    /// Texts that select the lines of the CSV that have values of this column.
     pub(super) only: Option<Spanned<Texts>>,
-    /// The CSV column with the standard deviation of the values, in percent of their mean.
+    /// The CSV column with the standard deviation of this column's values, in percent of their mean.
     pub(super) variation: Option<Spanned<String>>,
 }
 
@@ -195,8 +197,8 @@ pub(super) enum PrintedAs {
     Value,
     /// The printed number is the value in percent of the base row's value.
     ValueInPercentOfBase,
-    /// The printed number is the change from the base row in percent. The base row counts as 100 and has no
-    /// line in the CSV.
+    /// The printed number is the change from the base row in percent. With `Change`, the base row has the
+    /// value 100 and no line in the CSV.
     Change,
 }
 
@@ -209,14 +211,14 @@ pub(super) struct RowForm {
     pub(super) only: Option<Spanned<Texts>>,
     #[serde(default)]
     pub(super) run: RunForm,
-    /// For the key of a column, the CSV column that has this row's value.
+    /// For each key of a column, the CSV column that has this row's value.
     #[serde(default)]
     pub(super) printed: BTreeMap<String, Spanned<String>>,
-    /// The CSV column with the standard deviation, in percent.
+    /// The CSV column with the standard deviation of the row's values, in percent.
     pub(super) variation: Option<Spanned<String>>,
 }
 
-/// The description of a simulation. If a row leaves a key out, the table's key applies.
+/// The description of a simulation. If a row lacks a key, the table's key applies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunForm {
@@ -241,7 +243,8 @@ pub(super) struct WarmupForm {
     pub(super) rounds: f64,
     /// Number of units of work that one CPU does in one round.
     pub(super) units: u64,
-    /// Key of the column that has the work of all CPUs in a second. The base row's published value is used.
+    /// Key of the column that has the work of all CPUs in a second. The warm-up is computed from the base
+    /// row's published value in this column.
     pub(super) score: Spanned<String>,
 }
 
@@ -271,12 +274,12 @@ pub(super) struct BorrowForm {
     pub(super) row: Option<String>,
 }
 
-/// A picture.
+/// A figure that the study draws.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureForm {
     pub(super) title: String,
-    /// The part of the picture's file name after the study's name.
+    /// The part of the figure's file name after the study's name.
     pub(super) part: Option<FileName>,
     /// The label of the axis of rows.
     pub(super) rows: String,
@@ -291,7 +294,7 @@ pub(super) struct FigureForm {
     pub(super) tables: Option<Vec<Spanned<String>>>,
 }
 
-/// The placement of rows along their axis.
+/// The scale of the axis of rows.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ScaleForm {
@@ -301,7 +304,8 @@ pub(super) enum ScaleForm {
     Log,
 }
 
-/// Merges two structs. Takes each field from `own` if it is set there, and from `shared` otherwise.
+/// Merges two structs. Takes each listed field from `own` if `own` has a value in this field, and from
+/// `shared` otherwise.
 macro_rules! or_shared {
     ($own:ident, $shared:ident, $($field:ident)*) => {
         Self { $($field: $own.$field.as_ref().or($shared.$field.as_ref()).cloned(),)* ..Self::default() }
@@ -310,7 +314,7 @@ macro_rules! or_shared {
 
 impl TableForm {
     /// Returns a table with the fields of `self`, and with the fields of `shared` that `self` does not set.
-    /// Texts that select lines, and settings of the simulation, are combined from both.
+    /// Texts that select lines are combined from `self` and `shared`, and so are settings of the simulation.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut table = or_shared!(
             self, shared, id title group withdrawn csv named_by each_line columns rows from_line warmup
@@ -322,7 +326,7 @@ impl TableForm {
     }
 }
 
-/// Combines two values of a key into one, which gets the position of `own` in the file.
+/// Combines two values of a key into one value, which gets the position of `own` in the file.
 fn joined<T: Clone>(
     shared: &Option<Spanned<T>>,
     own: &Option<Spanned<T>>,

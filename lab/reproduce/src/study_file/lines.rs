@@ -7,8 +7,8 @@ use super::form::Texts;
 use super::mistake::At as _;
 use crate::published::{Published, PublishedRow};
 
-/// A condition on the lines of a CSV. For some columns, it lists the texts that a line may have in the
-/// column. A later list for a column replaces an earlier list.
+/// A condition on the lines of a CSV. For some columns, the condition lists the texts that a line may have in
+/// the column. A later list for a column replaces an earlier list for this column.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Condition(Vec<(String, Vec<String>)>);
 
@@ -20,7 +20,8 @@ impl Condition {
         self
     }
 
-    /// Adds the conditions of `texts`. Fails if the CSV lacks one of the columns that `texts` names.
+    /// Adds a condition for each column that `texts` names. Fails if the CSV lacks one of the columns that
+    /// `texts` names.
     pub(super) fn and(self, table: &Published, texts: &Option<Spanned<Texts>>) -> Result<Self> {
         let Some(texts) = texts else { return Ok(self) };
         texts.get_ref().iter().try_fold(self, |condition, (column, several)| {
@@ -34,7 +35,8 @@ impl Condition {
         table.rows().filter(|line| self.fits(line)).collect()
     }
 
-    /// Returns the only line that meets the condition. Fails if there is no such line, or more than one.
+    /// Returns the only line that meets the condition. Fails if no line meets the condition, or if several
+    /// lines meet the condition.
     pub(super) fn line<'a>(&self, table: &'a Published) -> Result<PublishedRow<'a>> {
         let (lines, file, words) = (self.lines(table), table.file(), self.words());
         match lines[..] {

@@ -9,8 +9,8 @@ use crate::simulated::{Compared, Experiment, Simulated};
 const USED_PEAK: Metric = Metric::UsedPeak;
 
 /// Makes a table of used memory in the runs of `experiment`, beside the published use of memory. `index` is
-/// the index of the experiment in the results. This table is not counted among the reproduced directions.
-/// `notes` are shown below the table.
+/// the index of the experiment in the results. The counts of reproduced directions do not include the table
+/// of used memory. The report shows `notes` below the table.
 pub(super) fn table(
     form: &UsedMemoryForm,
     experiment: &Experiment,
@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(row("peak, published")["patch7"], 150.6);
         assert_eq!(row("peak, ours")["base"], 100.0);
         assert!(row("peak, ours")["patch7"].as_f64().unwrap() > 50.0);
-        // After the load, only page sets hold memory. They cannot hold more pages than the run used at its
-        // peak.
+        // After the load, only page sets hold memory. Page sets cannot hold more pages than the run used at
+        // its peak.
         assert!(row("back, ours")["patch7"].as_f64() <= row("peak, ours")["patch7"].as_f64(), "{rows}");
         assert!(row("page sets, 1000s")["base"].as_f64().unwrap() > 0.0);
     }

@@ -1,5 +1,5 @@
 //! Errors with a position in a study's file. If an [`anyhow::Error`] contains a `Mistake`, [`placed`] adds
-//! the name of the file and the line. Other errors already name their file.
+//! the name of the file and the line. An error without a `Mistake` already names its file.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -16,12 +16,12 @@ struct Mistake {
     problem: String,
 }
 
-/// Makes an error for a mistake. `written` is the wrong part of the file.
+/// Makes an error from the problem with a part of the study's file. `written` is this part of the file.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }
 
-/// Adds a position in the study's file to an error.
+/// A trait that adds a position in the study's file to an error.
 pub(super) trait At {
     fn at<T>(self, written: &Spanned<T>) -> Self;
 }

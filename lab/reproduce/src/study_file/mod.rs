@@ -1,9 +1,9 @@
 //! Studies that three files describe: the simulations in TOML (`form`), the published values in CSV, and the
 //! notes in Markdown (`super::prose`). A user's own study consists of the same three files.
 //!
-//! `files` finds the files. `table` makes an experiment from each table, and `rows` makes its rows. `lines`
-//! finds the CSV line of a value. `mistake` makes errors that name a position in the file and a remedy.
-//! `choice`, `copies` and `memory` make further tables.
+//! `files` finds the three files. `table` makes an experiment from each table, and `rows` makes the rows of
+//! an experiment. `lines` finds the CSV line of a value. `mistake` makes errors that name a position in the
+//! file and a remedy. `choice`, `copies` and `memory` make further tables.
 
 mod choice;
 mod copies;
@@ -60,14 +60,15 @@ impl StudyFile {
         Ok(study)
     }
 
-    /// Makes a study with this text in its TOML file. The published values and the notes are small examples.
+    /// Makes a study with the text `text` in its TOML file. The published values and the notes are small
+    /// examples.
     pub(crate) fn fuzzed(text: &str) -> Result<Self> {
         let study = Self::new(Files::fuzzed(text))?;
         study.check()?;
         Ok(study)
     }
 
-    /// Checks that all tables can be made, of a quick run and of a full run.
+    /// Checks that all tables of a quick run and of a full run can be made.
     pub(crate) fn check(&self) -> Result<()> {
         self.experiments(true).and_then(|_| self.experiments(false)).map(drop)
     }
@@ -123,7 +124,7 @@ impl StudyFile {
         Ok(experiments)
     }
 
-    /// Checks the tables and columns that figures and further tables name: they must exist.
+    /// Checks that the tables and columns that figures and further tables name exist.
     fn check_shown(&self, experiments: &[Experiment]) -> Result<()> {
         let figures = || self.form.figures.iter().map(Spanned::get_ref);
         let copies = || self.form.copies.iter().map(Spanned::get_ref);
@@ -222,7 +223,8 @@ impl Study for StudyFile {
         let mut more: Vec<_> =
             self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
         if let Some((_, of)) = copied {
-            // Remove the comparison of the copies, because it is not a published table.
+            // `run` removes the comparison of the copies from the published tables, because this comparison
+            // is not a published table.
             let table = simulated.tables.pop().context("the copies are the last table")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));
@@ -255,12 +257,12 @@ impl Study for StudyFile {
     }
 }
 
-/// Returns the index of the experiment with this id.
+/// Returns the index of the experiment with the id `id`.
 fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }
 
-/// Returns each text once, in the order of the first occurrences.
+/// Returns each text once, in the order in which the texts first occur.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut distinct: Vec<String> = Vec::new();
     for text in texts {

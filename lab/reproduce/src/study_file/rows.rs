@@ -24,8 +24,8 @@ pub(super) struct Rows<'a> {
     pub(super) lines: Condition,
 }
 
-/// One row: its entry in the study's file, the condition on its CSV lines, and the index of its base row.
-/// `base` is `None` if the row itself is a base row.
+/// One row of a table: its entry in the study's file, the condition on its CSV lines, and the index of its
+/// base row. `base` is `None` if the row itself is a base row.
 struct Row {
     name: String,
     form: Spanned<RowForm>,
@@ -83,7 +83,7 @@ impl Rows<'_> {
         }
         let mut rows: Vec<Row> = Vec::new();
         for line in lines {
-            // If each line of the CSV is a row, the first line is the base row of all lines.
+            // If each line of the CSV is one row, the row of the first line is the base row of all rows.
             let first = if line.is_some() && written.len() == 1 { 0 } else { rows.len() };
             for form in &written {
                 let name = match (line, &form.get_ref().name) {
@@ -209,14 +209,14 @@ impl Rows<'_> {
         Ok(run)
     }
 
-    /// Returns the path of a policy or machine file that a user's study names. If `name` is not the name of a
-    /// file, returns it unchanged.
+    /// Returns the path of a policy file or machine file that a user's study names. If `name` is not the name
+    /// of a file, returns `name` unchanged.
     fn beside(&self, name: String) -> String {
         let is_file = self.table.files.is_users() && names_policy_file(&name);
         if is_file { self.table.files.beside(&name) } else { name }
     }
 
-    /// Sets one setting of the simulation to a value from the CSV.
+    /// Sets the setting `key` of the simulation to the value `text` from the CSV.
     fn set_from(&self, form: &mut RunForm, key: &str, text: &str) -> Result<()> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
@@ -239,7 +239,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Sets the warm-up and the measured time of the last row, if the table has rules for these times.
+    /// Sets the warm-up and the measured time of the last row in `cases`, if the table has rules for these
+    /// times.
     fn measure(&self, cases: &mut [Case]) -> Result<()> {
         let form = self.table.form.get_ref();
         let Some((case, above)) = cases.split_last_mut() else { return Ok(()) };

@@ -18,7 +18,7 @@ use crate::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
 pub(super) struct Table<'a> {
     pub(super) files: &'a Files,
     pub(super) study: &'a StudyForm,
-    /// The table's keys, and its position in the file.
+    /// The table's keys, and the table's position in the file.
     pub(super) form: Spanned<TableForm>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Table<'a> {
         self.form.get_ref().is_quick.unwrap_or(true)
     }
 
-    /// Makes an error that concerns the whole table.
+    /// Makes an error about the whole table, with the table's position in the file.
     pub(super) fn mistake(&self, problem: &str) -> Error {
         mistake(&self.form, problem)
     }
@@ -106,7 +106,7 @@ impl<'a> Table<'a> {
     }
 
     /// Checks the parameters that rows of a user's study take from other tables. Each of these tables must
-    /// belong to this study, or must have this fitted parameter.
+    /// belong to this study, or must have a fitted value of the parameter.
     pub(super) fn check_borrowed(&self, own: &Experiment, all: &[Experiment], fitted: &Fitted) -> Result<()> {
         for Borrowed { parameter, table, row, .. } in &own.borrowed {
             let is_known = all.iter().any(|other| other.id == *table);
@@ -160,7 +160,7 @@ fn quantity(form: &Spanned<ColumnForm>, csv: &Published, lines: &Condition) -> R
         let line = lines.clone().and(csv, only)?.line(csv).at(form)?;
         let percent = line.number(column(csv, name)?)?;
         let percent = percent.with_context(|| format!("`{}` is empty there", name.get_ref())).at(name)?;
-        // A change is computed from two values, which both vary.
+        // A change is computed from two values, and both values vary.
         quantity.band = Band::Percent(percent * std::f64::consts::SQRT_2);
     }
     Ok(quantity)

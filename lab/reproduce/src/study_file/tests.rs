@@ -52,8 +52,8 @@ fn metrics_have_distinct_names_that_the_book_explains() {
     }
 }
 
-/// Tests that the book explains every key and choice. Errors about an unknown key or choice list all known
-/// ones.
+/// Tests that the book explains every key and choice. Errors about an unknown key list all known keys, and
+/// errors about an unknown choice list all known choices.
 #[test]
 fn the_book_has_every_key_and_choice() {
     let book = book();
@@ -197,7 +197,7 @@ fn batch_size_machines_have_a_copy_time_and_all_their_rows_use_it() {
         assert!(value.is_some(), "{machine}");
         assert_eq!(case.run.settings.get(COPY).copied(), value, "{}", case.name);
     }
-    // Each row has only one source of its value: its own fit, or a row of another table.
+    // A table gets the parameter from only one source: fits of its own rows, or rows of another table.
     for experiment in &experiments {
         let fits = experiment.fits.iter().filter(|fit| fit.parameter == COPY).count();
         let borrowed = experiment.borrowed.iter().filter(|borrowed| borrowed.parameter == COPY).count();
@@ -235,8 +235,8 @@ const CSV: &str = "machine,batch,score\nsmall,31,1000\nsmall,63,1100\nsmall,127,
 const MARKDOWN: &str =
     "# Mine\n\n## How to read this\n\nA note.\n\n## What did not reproduce, and why\n\nA reason.\n";
 
-/// Writes a user's study to a directory, and reads it. `change` is a text of the study's file and its
-/// replacement.
+/// Writes a user's study to a directory, and reads it. `change` has a text of the study's file, and the text
+/// that replaces it.
 fn read(directory: &Path, change: (&str, &str), csv: &str, markdown: &str) -> Result<StudyFile> {
     assert!(TOML.contains(change.0), "{}", change.0);
     let path = directory.join("mine.toml");
@@ -262,7 +262,7 @@ fn a_choice_is_the_first_of_the_further_tables() {
     assert_eq!(lost("published_lost_31_percent"), Some(16.7));
     assert_eq!(lost("published_lost_127_percent"), Some(0.0));
     assert_eq!(table["rows"].as_array().unwrap().len(), 1);
-    // The column `ours_costs_percent` has the published loss of the row that is chosen by our values.
+    // The column `ours_costs_percent` has the published loss of the row that our values choose.
     let ours = row["ours_choice"].as_str().unwrap();
     let of_ours = [("31", 16.7), ("63", 8.3), ("127", 0.0)].iter().find(|(name, _)| *name == ours);
     assert_eq!(lost("ours_costs_percent"), of_ours.map(|(_, lost)| *lost), "{row}");

@@ -12,10 +12,10 @@ pub struct Goals {
     pub(crate) policy: String,
     /// The policies that `policy` is compared with.
     pub(crate) beside: Vec<String>,
-    /// The base policy, which is one of `beside`. Its figures count as 100 %. The report lists the goals that
-    /// `policy` misses in comparison with the base policy.
+    /// The base policy, which is one of `beside`. The base policy's figures count as 100 %. The report lists
+    /// the goals that `policy` misses in comparison with the base policy.
     pub(crate) base: String,
-    /// The goals.
+    /// The goals of `policy`.
     #[serde(rename = "goal")]
     pub(crate) goals: Vec<Goal>,
     /// The columns of the tables that compare all policies.
@@ -27,17 +27,18 @@ pub struct Goals {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Goal {
-    /// The name of the figure. `words` describes the goal.
+    /// The name of the figure that has the goal. `words` describes the goal.
     pub(crate) axis: String,
     pub(crate) words: String,
     pub(crate) metric: Metric,
     /// The metric of the policies in `beside`. Default: `metric`.
     pub(crate) beside_metric: Option<Metric>,
     /// Largest ratio of the policy's figure to the other policy's figure that meets the goal. Without
-    /// `at_most`, the policy must be as good as the other policy. In that case, the policy misses the goal
-    /// only if every seed gives a lower figure than every seed of the other policy.
+    /// `at_most`, the policy misses the goal only if every seed gives a lower figure than every seed of the
+    /// other policy.
     pub(crate) at_most: Option<f64>,
-    /// A constant that is added to both figures before they are divided, because a figure may be 0.
+    /// A constant that is added to the figures of both policies before the ratio is computed, because a
+    /// figure may be 0.
     #[serde(default)]
     pub(crate) plus: f64,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Goal {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GoalColumn {
-    /// Name in JSON.
+    /// The column's name in JSON.
     pub(crate) key: String,
     /// Heading of the column. Default: the key.
     pub(crate) heading: Option<String>,

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::plan::{Grid, Plan};
 
-/// Returns all runs of a plan, grid by grid. In a grid, the machine varies slowest, and the seed varies
-/// fastest. Equal runs are returned only once.
+/// Returns all runs of a plan, grid by grid. In the order of a grid's runs, the machine varies slowest, and
+/// the seed varies fastest. Returns equal runs only once.
 pub fn runs(plan: &Plan) -> Vec<RunSpec> {
     let mut runs: Vec<RunSpec> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -43,7 +43,7 @@ fn expand(grid: &Grid) -> Vec<RunSpec> {
     runs
 }
 
-/// Replaces each run by several runs, one for each of the values.
+/// Replaces each run by several runs, one for each value in `values`.
 fn vary<T>(runs: &mut Vec<RunSpec>, values: &[T], set: impl Fn(&mut RunSpec, &T)) {
     let before = std::mem::take(runs);
     for run in before {
@@ -80,7 +80,7 @@ mod tests {
         let plan =
             plan(&format!("{GRID}batch = [31, 63]\nseed = [1, 2]\nset = {{ think_ns = [0, 5] }}\n{GRID}"));
         let runs = runs(&plan);
-        // The first grid has 16 runs. The second grid adds two runs, which have no batch.
+        // The first grid has 16 runs. The second grid adds two runs without a fixed batch.
         assert_eq!(runs.len(), 18);
         assert_eq!((runs[0].policy.as_str(), runs[0].batch, runs[0].seed), ("a", Some(31), 1));
         assert_eq!((runs[1].batch, runs[1].seed), (Some(31), 2));

@@ -1,7 +1,7 @@
 //! Runs many simulations from one plan.
 //!
-//! `plan` has the format of the plan file, and `goals` is a part of this file. `grid` makes the runs of a
-//! plan. `rows` keeps finished runs in a file, each with its key.
+//! `plan` has the format of the plan file, and `goals` has the format of the goals in a plan file. `grid`
+//! makes the runs of a plan. `rows` keeps finished runs in a file, each with its key.
 
 mod goals;
 mod grid;
@@ -63,15 +63,15 @@ impl Sweep {
     }
 
     /// Simulates the runs that the file of rows does not have yet, up to `jobs` of them at once. Adds each
-    /// run to the file when the run is finished, so an interruption loses only unfinished runs.
+    /// run to the file when the run is finished, so an interruption of the sweep loses only unfinished runs.
     ///
     /// # Errors
     ///
     /// Fails if the file cannot be written or is not a file of rows, if a run is impossible, or with
     /// [`Cancelled`](pageset_report::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
-        // Check all runs before the first simulation. So a plan with an impossible run fails at once and not
-        // after hours, and does not make a new file.
+        // `finish` checks all runs before the first simulation. So a plan with an impossible run fails at
+        // once and not after hours, and `finish` makes no new file for this plan.
         let is_new = !rows.exists();
         if is_new {
             self.check()?;
@@ -108,7 +108,7 @@ impl Sweep {
     }
 }
 
-/// Returns the runs of a plan that have no row yet.
+/// Returns the runs that have no row yet.
 fn todo<'a>(runs: &'a [(String, RunSpec)], rows: &Rows) -> impl Iterator<Item = &'a (String, RunSpec)> {
     runs.iter().filter(|(key, _)| rows.get(key).is_none())
 }

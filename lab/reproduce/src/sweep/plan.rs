@@ -12,11 +12,11 @@ use super::goals::Goals;
 
 /// Largest number of runs in one plan. Chosen: a file of rows should have at most a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Largest number of bytes of memory for all runs of a plan: 512 MiB, enough for a million runs with short
-/// names and a few parameters.
+/// Limit of the memory for all runs of a plan, in bytes: 512 MiB, enough for a million runs with short names
+/// and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
 /// Number of bytes of memory that a run takes in addition to its names and parameters. `PARAMETER_BYTES` is
-/// the number of bytes of a parameter in addition to its name. Guesses.
+/// the number of bytes of a parameter in addition to the parameter's name. Both numbers are guesses.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -29,7 +29,7 @@ pub struct Plan {
     /// The sets of runs in the plan.
     #[serde(rename = "grid")]
     pub grids: Vec<Grid>,
-    /// The questions that the results answer. Each question becomes a figure.
+    /// The questions that the results answer. For each question, the sweep draws a figure.
     #[serde(default, rename = "question")]
     pub questions: Vec<Question>,
     /// The runs of a quick run (`pageset reproduce --quick`), if the plan is a built-in study.
@@ -53,10 +53,10 @@ pub struct Grid {
     /// Numbers of CPUs that run the workload. Default: all CPUs of the machine.
     #[serde(default)]
     pub cpus: Several<u32>,
-    /// Values of `batch` in pages, which replace the policy's rule.
+    /// Values of `batch` in pages, in place of the `batch` that the policy's rule would give.
     #[serde(default)]
     pub batch: Several<u32>,
-    /// Limits of a page set in pages, which replace the policy's rule.
+    /// Values of `high` in pages, in place of the `high` that the policy's rule would give.
     #[serde(default)]
     pub high: Several<u32>,
     /// The policy that decides the kernel version of everything except the allocator. Default: the run's own
@@ -77,13 +77,13 @@ pub struct Grid {
     pub set: BTreeMap<String, Several<u64>>,
 }
 
-/// One value, or a list of values. If the plan leaves the key out, the list is empty.
+/// One value or a list of values. If the plan leaves a key out, the list of its values is empty.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Several<T> {
-    /// The key has a single value.
+    /// A key with a single value.
     One(T),
-    /// The key has a list of values.
+    /// A key with a list of values.
     Many(Vec<T>),
 }
 
@@ -123,16 +123,17 @@ pub struct Question {
     pub x: String,
     /// Names of the results on the y axis.
     pub y: Several<String>,
-    /// A key of runs. The figure has one panel for each value of this key.
+    /// Name of a key of runs. The figure has one panel for each value of this key of runs.
     #[serde(default)]
     pub panel: Option<String>,
-    /// A key of runs. The figure has one series for each value of this key.
+    /// Name of a key of runs. The figure has one series for each value of this key of runs.
     #[serde(default)]
     pub series: Option<String>,
-    /// The axes that have a logarithmic scale.
+    /// The axes of the figure that have a logarithmic scale.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Keys and values that a run must have. The figure leaves out all other runs.
+    /// Keys and values that a run in the figure must have. The figure leaves out runs that lack one of the
+    /// keys and values.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }
@@ -174,7 +175,7 @@ pub enum LogAxis {
 
 impl Plan {
     /// Reads a plan file. Does not check the names of machines, workloads and policies;
-    /// [`Sweep`](super::Sweep) does.
+    /// [`Sweep`](super::Sweep) checks these names.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let text = read_description(path)?;
@@ -223,7 +224,7 @@ impl Plan {
     }
 }
 
-/// A mistake in the plan: the key, and a description of the mistake.
+/// A mistake in the plan: the key with the mistake, and a description of the mistake.
 #[derive(Debug)]
 struct Problem(&'static str, &'static str);
 

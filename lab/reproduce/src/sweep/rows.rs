@@ -12,7 +12,7 @@ use pageset_study::simulate::{RunResult, RunSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Largest number of bytes in a line. Guess: a row has about 1 KiB, and more if its paths are long.
+/// Limit of the number of bytes in a line. Guess: a row has about 1 KiB, and more if its paths are long.
 const LINE_MAX: u64 = 1 << 20;
 
 /// One finished run.
@@ -21,9 +21,9 @@ const LINE_MAX: u64 = 1 << 20;
 pub struct FinishedRun {
     /// The key of the run: a hash of everything that decides the run's result.
     pub key: String,
-    /// The run.
+    /// The description of the run.
     pub spec: RunSpec,
-    /// The result.
+    /// The result of the run.
     pub result: Map<String, Value>,
 }
 
@@ -45,7 +45,7 @@ impl FinishedRun {
         Ok(Self { key, spec, result })
     }
 
-    /// Parses the result.
+    /// Parses the result of the run.
     ///
     /// # Errors
     ///
@@ -67,14 +67,14 @@ impl FinishedRun {
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
-/// Whether a text could be the beginning of a row, for an incomplete last line of a file.
+/// Whether the incomplete last line of a file could be the beginning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
-    /// The text has a key at the right position, and continues like a row.
+    /// The line has a key at the position where a row has its key, and continues like a row.
     Certain,
-    /// The text is too short to tell whether it is the beginning of a row.
+    /// The line is too short to tell whether it is the beginning of a row.
     Possible,
-    /// The text is not the beginning of a row.
+    /// The line is not the beginning of a row.
     Not,
 }
 
@@ -94,7 +94,7 @@ impl Beginning {
     }
 }
 
-/// The length of the part of a file that holds rows, and the ending of the file.
+/// The length of the part of a file that has whole rows, and the ending of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Number of bytes up to the end of the last row.
@@ -122,7 +122,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns the finished run with this key.
+    /// Returns the finished run with the key `key`.
     pub fn get(&self, key: &str) -> Option<&FinishedRun> {
         self.finished.get(key)
     }
@@ -132,7 +132,7 @@ impl Rows {
         self.finished.values()
     }
 
-    /// Adds a run. If there is already a run with the same key, the new run replaces that run.
+    /// Adds a finished run. The new run replaces an older run with the same key.
     pub fn insert(&mut self, run: FinishedRun) {
         self.finished.insert(run.key.clone(), run);
     }
@@ -148,7 +148,7 @@ impl Rows {
     }
 
     /// Reads rows. If a line is not a row of a sweep, returns an error, because a user may have named another
-    /// file by mistake. Only the beginning of a row at the end of the file is no error.
+    /// file by mistake. The incomplete beginning of a row at the end of the file is no error.
     pub fn read_from(&mut self, reader: &mut impl BufRead) -> Result<Extent> {
         const REMEDY: &str = "name another file, or remove the line";
         let mut rows = 0;
@@ -199,7 +199,8 @@ impl RowsFile {
             OpenOptions::new().create(true).read(true).append(true).open(path).with_context(cannot_write)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => bail!("{}: another sweep writes rows here", path.display()),
-            // Ignore other errors, because some file systems have no locks.
+            // The sweep ignores an error that says that the file cannot be locked, because some file systems
+            // have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let extent = rows
@@ -239,7 +240,7 @@ mod tests {
     }
 
     /// Makes a file of two rows, removes its last `cut` bytes, appends `end`, and opens the file to add rows.
-    /// Returns the result, and the contents of the file afterwards.
+    /// Returns the result of the opening, and the contents of the file after the opening.
     fn opened(cut: usize, end: &[u8]) -> (Result<Rows>, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
@@ -299,7 +300,7 @@ mod tests {
             assert!(error.contains("name another file"), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes());
         }
-        // The file has rows, and then a text that is not a row.
+        // The file has two rows, and after them a text that is not a row.
         for end in ["precious", "{\"key\":\"precious", "precious\n"] {
             let (rows, after) = opened(0, end.as_bytes());
             assert!(format!("{:#}", rows.unwrap_err()).contains("line 3: this is not a row"));

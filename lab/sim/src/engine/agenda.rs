@@ -7,9 +7,10 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(u128);
 
-/// Bits of an entry that hold the CPU. A machine file has at most 8192 CPUs.
+/// Number of bits of an entry that hold the CPU's number. A machine file has at most 8192 CPUs.
 const CPU_BITS: u32 = 16;
-/// Bits that hold the sequence number. A simulation would take years to make 2^48 entries.
+/// Number of bits of an entry that hold the sequence number. A simulation would take years to make 2^48
+/// entries.
 const SEQUENCE_BITS: u32 = 48;
 
 impl Entry {
@@ -26,7 +27,8 @@ impl Entry {
     }
 }
 
-/// The future entries, earliest first. Entries with equal times are in the order of their addition.
+/// The entries of the agenda, the earliest first. Entries with equal times are in the order of their
+/// addition.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
@@ -47,8 +49,8 @@ impl Agenda {
         self.sequence
     }
 
-    /// Adds an entry for `cpu` at `time`, and then takes the earliest entry. Returns the added entry's
-    /// sequence number, and the entry that was taken. One `exchange` is faster than a `push` and a `pop`.
+    /// Adds an entry for `cpu` at `time`, and then removes the earliest entry. Returns the added entry's
+    /// sequence number, and the removed entry. One `exchange` is faster than a `push` and a `pop`.
     pub(crate) fn exchange(&mut self, time: u64, cpu: u32) -> (u64, Entry) {
         let entry = self.entry(time, cpu);
         match self.entries.peek_mut() {
@@ -60,12 +62,12 @@ impl Agenda {
         }
     }
 
-    /// Takes the earliest entry.
+    /// Removes the earliest entry from the agenda, and returns this entry.
     pub(crate) fn pop(&mut self) -> Option<Entry> {
         self.entries.pop().map(|Reverse(entry)| entry)
     }
 
-    /// Time of the earliest entry; `u64::MAX` if there is none.
+    /// Time of the earliest entry; `u64::MAX` if the agenda has no entry.
     pub(crate) fn earliest(&self) -> u64 {
         self.entries.peek().map_or(u64::MAX, |Reverse(entry)| entry.time())
     }

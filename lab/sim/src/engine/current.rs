@@ -1,8 +1,8 @@
 //! The simulation that this OS thread is running.
 //!
-//! Locks and event sinks look up their simulation in this module, because they cannot hold a reference to
-//! their simulation. A raw lock is created by a constant, and its methods get no context argument. An event
-//! sink must be `Sync`, and a simulation is not.
+//! Locks and event sinks look up their simulation in this module, because a lock or event sink cannot hold a
+//! reference to its simulation. A raw lock is created by a constant, and its methods get no context argument.
+//! An event sink must be `Sync`, and a simulation is not `Sync`.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
@@ -17,7 +17,7 @@ thread_local! {
     static CURRENT: Cell<Option<NonNull<Engine>>> = const { Cell::new(None) };
 }
 
-/// A guard that makes the previous simulation current again when it is dropped.
+/// A guard that makes the previous simulation current again when the guard is dropped.
 struct Restore(Option<NonNull<Engine>>);
 
 impl Drop for Restore {
@@ -33,7 +33,7 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `body` outside the simulation, so that the allocator's operations cost no virtual time and suspend no
-/// CPU. The scheduler reads the allocator's state in this way.
+/// CPU. The scheduler calls `outside` to read the allocator's state.
 pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.replace(None));
     body()

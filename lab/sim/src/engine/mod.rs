@@ -1,9 +1,9 @@
 //! The scheduler: it keeps the clocks of virtual CPUs, and decides which CPU runs next.
 //!
 //! Each CPU has a clock. A CPU runs ahead of the other CPUs until its next operation is one that other CPUs
-//! can see: taking a lock, touching a shared line, using a channel. Before such an operation, the CPU waits
-//! ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations happen in the order of
-//! virtual time, and a run depends only on its input.
+//! can see: taking a lock, touching a shared line, using a channel. Before an operation that other CPUs can
+//! see, the CPU waits ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations
+//! happen in the order of virtual time, and a run depends only on its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -27,21 +27,21 @@ use crate::time::Time;
 use crate::variation::Variation;
 
 /// Largest lead of a CPU's clock over the earliest clock, while the CPU does nothing that other CPUs can see.
-/// In picoseconds: 20 µs. If a CPU reads a counter without a lock, it may miss changes that other CPUs made
-/// during the last 20 µs. The value is a guess: with 20 µs, the simulator switches CPUs about once in forty
-/// allocations and not at each allocation.
+/// The largest lead is 20 µs, in picoseconds. If a CPU reads a counter without a lock, it may miss changes
+/// that other CPUs made during the last 20 µs. The largest lead of 20 µs is a guess: the simulator then
+/// switches CPUs about once in forty allocations and not at each allocation.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// The CPU number of agenda entries that belong to no CPU. An entry with this number begins or ends the
-/// measured time.
+/// The CPU number of agenda entries that belong to no CPU. An agenda entry with the CPU number `MARK` begins
+/// or ends the measured time.
 const MARK: u32 = u16::MAX as u32;
 
-/// The next step of the simulation.
+/// The next step of the simulation: a CPU runs, or the measuring begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The CPU with this number runs next.
     Cpu(u32),
-    /// The time of [`Engine::enter_mark`] has come.
+    /// The measuring begins or ends now, because the time of an [`Engine::enter_mark`] has come.
     Mark,
 }
 
@@ -52,7 +52,8 @@ pub(crate) struct Engine {
     /// The CPU whose code is running.
     running: Cell<u32>,
     agenda: RefCell<Agenda>,
-    /// The entry that runs next, if the CPU that suspended itself last has already taken it from the agenda.
+    /// The agenda entry that runs next, if the CPU that suspended itself last has already taken this entry
+    /// from the agenda.
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
@@ -116,7 +117,8 @@ impl Engine {
         clock.set(clock.get().saturating_add(ps));
     }
 
-    /// Charges `ps` picoseconds for computing, and more if the core's other hardware thread runs code too.
+    /// Charges `ps` picoseconds for computing, and more if another hardware thread of the core has a body
+    /// too.
     #[inline]
     pub(crate) fn work(&self, ps: u64) {
         self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
@@ -178,14 +180,14 @@ impl Engine {
         self.enter(cpu, Time::ZERO);
     }
 
-    /// Finds the next step. `None` if no CPU can continue.
+    /// Finds the next step of the simulation. Returns `None` if the agenda has no more entries.
     pub(crate) fn next(&self) -> Option<Next> {
         let mut agenda = self.agenda.borrow_mut();
         loop {
             let entry = self.upcoming.take().or_else(|| agenda.pop())?;
             self.horizon.set(agenda.earliest());
             let Some(cpu) = self.cpus.get(entry.cpu() as usize) else { return Some(Next::Mark) };
-            // If the CPU was woken before the time of this entry, a newer entry has replaced this entry.
+            // If another CPU woke this CPU before the time of `entry`, a newer entry has replaced `entry`.
             if cpu.entry.get() != entry.sequence() {
                 continue;
             }
@@ -228,7 +230,8 @@ impl Engine {
     /// wakes it.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // Another CPU woke the running CPU while it did its periodic work, so the running CPU must not wait.
+        // Another CPU woke the running CPU while the running CPU did its periodic work. So the running CPU
+        // must not wait.
         if cpu.is_woken.replace(false) {
             return true;
         }
@@ -255,7 +258,7 @@ impl Engine {
     }
 
     /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. If the CPU is doing its periodic
-    /// work, it finishes this work first.
+    /// work, it finishes this work before it continues.
     pub(crate) fn wake(&self, cpu: u32, time: Time) {
         let target = &self.cpus[cpu as usize];
         if target.is_woken.replace(true) || !target.is_idle.get() {

@@ -23,8 +23,8 @@ pub(crate) struct Processor {
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,
-    /// Additional time of computing because another hardware thread of the core computes too. The unit is
-    /// 1/256 of the time without that thread.
+    /// Additional time of computing because another hardware thread of the core has a body too, in 1/256 of
+    /// the time that the work takes on a core with one body.
     pub(crate) slowdown: Cell<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) held: Held,
@@ -44,7 +44,7 @@ impl Processor {
 /// Counts of the allocator's operation that the CPU does now.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Number of zone locks that the operation took.
+    /// Number of times that the operation took a zone lock.
     pub(crate) zone_visits: Cell<u32>,
     /// Number of blocks that the operation's refills took from zones.
     pub(crate) refilled: Cell<u32>,
@@ -52,11 +52,12 @@ pub(crate) struct Scratch {
     pub(crate) drains: Cell<u32>,
     /// Number of blocks that the CPU has moved so far under the zone lock that it holds.
     pub(crate) blocks_in_hold: Cell<u32>,
-    /// Time that the CPU waited for the lock that it took last.
+    /// Time that the CPU waited for the lock that it took last, in picoseconds.
     pub(crate) lock_wait: Cell<u64>,
-    /// For the lock that the CPU took last: the time that the lock's cache line needed to move to this CPU.
+    /// Time that the cache line of the lock that the CPU took last needed to move to this CPU, in
+    /// picoseconds.
     pub(crate) lock_line: Cell<u64>,
-    /// Time that the operation spent waiting for locks.
+    /// Time that the operation spent waiting for locks, in picoseconds.
     pub(crate) waited: Cell<u64>,
     /// The part of `waited` during which another CPU held the lock to drain a page set.
     pub(crate) waited_for_drains: Cell<u64>,

@@ -10,9 +10,9 @@ use std::io;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// Bytes of stack of a virtual CPU. The operating system provides memory only for the touched pages of a
-/// stack. The size is chosen much larger than the deepest path needs: about 20 KiB, for a refill with
-/// fallback in a debug build.
+/// Size of the stack of a virtual CPU, in bytes. The operating system provides memory only for the touched
+/// pages of a stack. The deepest path, a refill with fallback in a debug build, needs about 20 KiB. The stack
+/// was chosen much larger.
 const STACK_BYTES: usize = 256 << 10;
 
 /// One virtual CPU's coroutine.

@@ -11,8 +11,8 @@ use crate::line::SharedLine;
 /// A readers-writer lock for virtual CPUs. The lock guards no value. CPUs get the lock in the order of their
 /// requests. So while a CPU waits to hold the lock exclusively, CPUs that come later wait too.
 ///
-/// Each acquisition and each release writes the lock's cache line ([`SharedLine`]), even if the CPU only
-/// shares the lock.
+/// Each acquisition and each release writes the lock's cache line ([`SharedLine`]), even if the CPU takes the
+/// lock in shared mode.
 #[derive(Debug)]
 pub struct Gate {
     class: LockClass,
@@ -52,7 +52,7 @@ impl Gate {
         self.enter(cpu.engine(), true);
     }
 
-    /// Releases the lock that this CPU shares.
+    /// Releases the lock that this CPU holds in shared mode.
     ///
     /// # Panics
     /// Panics if no CPU shares the lock.
@@ -89,8 +89,8 @@ impl Gate {
 
     fn enter(&self, engine: &Engine, wants_alone: bool) {
         self.line.rmw_by(engine);
-        // The CPU's clock moved while it waited for the lock's line. Let other CPUs do their earlier
-        // operations first.
+        // The CPU's clock moved while the CPU waited for the lock's line. So other CPUs may have earlier
+        // operations, which must happen before this CPU's acquisition of the lock.
         engine.sync();
         engine.tally.borrow_mut().locks[self.class as usize].acquisitions += 1;
         if self.queue.borrow().is_empty() && self.fits(wants_alone) {
@@ -101,7 +101,8 @@ impl Gate {
         engine.spin();
     }
 
-    /// Gives the lock to waiting CPUs in the order of the queue, until the next CPU cannot have the lock.
+    /// Gives the lock to waiting CPUs in the order of the queue, until the first CPU of the queue cannot have
+    /// the lock yet.
     fn admit(&self, engine: &Engine) {
         engine.sync();
         let now = engine.cpu().clock.get();

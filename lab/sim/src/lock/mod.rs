@@ -1,7 +1,7 @@
 //! Locks that CPUs wait for in virtual time.
 //!
-//! `raw` is the lock itself. `queue` decides how long a CPU waits. `model` has the cost of passing a lock to
-//! the next CPU. `order` checks the lock order. `gate` is a readers-writer lock.
+//! The module `raw` has the lock itself. `queue` decides how long a CPU waits for a lock. `model` has the
+//! cost of passing a lock to the next CPU. `order` checks the lock order. `gate` is a readers-writer lock.
 
 mod gate;
 mod model;
@@ -24,7 +24,7 @@ pub const fn mutex<T>(class: LockClass, value: T) -> VirtualMutex<T> {
     VirtualMutex::from_raw(VirtualLock::of(class), value)
 }
 
-/// The kind of data that a lock protects. Results list each class separately.
+/// The kind of data that a lock protects. Results list each class of locks separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LockClass {
@@ -45,10 +45,10 @@ pub enum LockClass {
 }
 
 impl LockClass {
-    /// Every class, in order.
+    /// Every class of locks, in the order of the classes' numbers.
     pub const ALL: [Self; 7] =
         [Self::Zone, Self::PageSet, Self::Lru, Self::Mmap, Self::PageTable, Self::Slab, Self::Other];
-    /// Number of classes.
+    /// Number of classes of locks.
     pub const COUNT: usize = Self::ALL.len();
 
     /// The class's name in results.
@@ -77,7 +77,7 @@ pub struct LockUse {
     pub(crate) wait_ps: u64,
     /// Time that CPUs held locks of the class, in picoseconds.
     pub(crate) hold_ps: u64,
-    /// Longest wait, in picoseconds.
+    /// The longest time that a CPU waited for one acquisition, in picoseconds.
     pub(crate) longest_wait_ps: u64,
 }
 
@@ -105,7 +105,7 @@ impl LockUse {
         self.hold_ps / 1000
     }
 
-    /// The longest that a CPU waited for one acquisition, in nanoseconds.
+    /// The longest time that a CPU waited for one acquisition, in nanoseconds.
     #[must_use]
     pub const fn longest_wait_ns(&self) -> u64 {
         self.longest_wait_ps / 1000

@@ -1,30 +1,30 @@
 //! The cost of passing a contended lock to the next CPU.
 
-/// How waiting CPUs wait.
+/// How CPUs wait for a lock that another CPU holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockModel {
     /// CPUs wait in a queue, and each spins on its own cache line, as in Linux since 4.2. Passing the lock on
     /// moves two cache lines: the lock's and the next waiter's. CPUs that join the queue also fetch the
-    /// lock's line, so passing the lock on takes a little longer if more CPUs wait.
+    /// lock's cache line. So the more CPUs wait, the longer passing the lock on takes, but only by a little.
     #[default]
     Queued,
     /// CPUs wait in a queue, and all spin on one cache line. Passing the lock on invalidates every waiter's
     /// copy of the line, so the time grows with the number of waiters.
     Ticket,
     /// All waiting CPUs try to set the lock's word whenever the lock looks free. Passing the lock on takes
-    /// longer than with `Ticket`, because the attempts that fail delay the attempt that succeeds. In the
-    /// model the CPU that has waited longest gets the lock, although a real lock of this kind is unfair.
+    /// longer than with `Ticket`, because the failing attempts delay the successful attempt. In the model the
+    /// CPU that has waited longest gets the lock, although a real test-and-set lock is unfair.
     TestAndSet,
     /// A CPU waits only until the holder releases the lock. Taking a lock and passing a lock on cost nothing.
-    /// Use this model for tests, and to find an upper bound of the throughput.
+    /// `Free` serves tests, and shows an upper bound of the throughput.
     Free,
 }
 
 impl LockModel {
-    /// Every model.
+    /// Every lock model.
     pub const ALL: [Self; 4] = [Self::Queued, Self::Ticket, Self::TestAndSet, Self::Free];
 
-    /// The model's name on the command line.
+    /// The name of the lock model on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl LockModel {
         }
     }
 
-    /// The model called `name`.
+    /// Returns the lock model called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|model| model.name() == name)
@@ -51,9 +51,10 @@ impl LockModel {
     /// Time from a release to the next acquisition, while `waiters` CPUs wait. Moving the lock's cache line
     /// takes `line`, and the work of passing the lock on takes `pass`.
     ///
-    /// The growth with the number of waiters is a guess at the order of magnitude. With `Queued`, each
-    /// doubling of the number of waiters adds an eighth of a line transfer. With `Ticket`, each further
-    /// waiter adds half a line transfer. With `TestAndSet`, each further waiter adds a whole line transfer.
+    /// How fast the time from a release to the next acquisition grows with the number of waiters is a guess
+    /// at the order of magnitude. With `Queued`, each doubling of the number of waiters adds an eighth of a
+    /// line transfer. With `Ticket`, each further waiter adds half a line transfer. With `TestAndSet`, each
+    /// further waiter adds a whole line transfer.
     #[inline]
     pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {
         let others = waiters.saturating_sub(1);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::LockClass;
 
-/// Counts the page-set locks and the zone locks that a CPU holds. Only debug builds use these counts.
+/// Counts the page-set locks and the zone locks that a CPU holds. Only debug builds count held locks.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     page_sets: Cell<u32>,
@@ -13,8 +13,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Checks the lock order. A CPU calls this function before it takes a lock of this class, or tries to
-    /// take the lock.
+    /// Checks the lock order. A CPU calls this function before it takes a lock of `class`, or tries to take
+    /// such a lock.
     pub(super) fn check(&self, class: LockClass) {
         match class {
             LockClass::Zone => {

@@ -1,10 +1,11 @@
 //! Decides when a virtual CPU gets a lock.
 //!
 //! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs ahead
-//! of the others. So when a second CPU asks for the lock, the first CPU may already have released it, at a
-//! later virtual time than the second CPU's clock. In this case the second CPU is not suspended. Its clock
-//! moves to the time of the release plus the time of passing the lock on. The second CPU is suspended only if
-//! the holder is suspended too, because the holder waits for another lock or has computed for a long time.
+//! of the other CPUs. So when a second CPU asks for the lock, the first CPU may already have released the
+//! lock, at a later virtual time than the second CPU's clock. If the lock is already released, the second CPU
+//! is not suspended. The second CPU's clock moves to the time of the release plus the time of passing the
+//! lock on. The second CPU is suspended only if the holder is suspended too, for example because the holder
+//! waits for another lock or has computed for a long time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,15 +16,16 @@ use super::LockClass;
 use super::raw::{Hold, VirtualLock};
 use crate::engine::Engine;
 
-/// The value in place of a CPU number if there is no CPU.
+/// The value in place of the number of a CPU or of a slot, if a lock has no such CPU or slot.
 const NONE: u32 = u32::MAX;
 
 /// The queues of all locks that a simulation has used.
 #[derive(Debug)]
 pub(crate) struct LockTable {
     queues: RefCell<Vec<Queue>>,
-    /// The number of this lock table. A lock stores its slot together with the number of its table. If the
-    /// number is another table's, the lock was last used in another simulation, and gets a new slot here.
+    /// The number of this lock table. A lock stores its slot together with the number of its table. A lock
+    /// that stores the number of another table was last used in another simulation, and gets a new slot in
+    /// this table.
     epoch: u64,
     zones: Range<usize>,
     page_sets: Range<usize>,
@@ -35,7 +37,8 @@ const SLOT_BITS: u32 = 24;
 
 impl LockTable {
     /// Makes an empty table. `zones` and `page_sets` are the address ranges of the allocator's zones and page
-    /// sets. The class of a lock follows from the range that its address is in.
+    /// sets. A lock that was made without a class gets its class from the range that the lock's address is
+    /// in.
     pub(crate) fn new(zones: Range<usize>, page_sets: Range<usize>) -> Self {
         static EPOCHS: AtomicU64 = AtomicU64::new(1);
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
@@ -81,19 +84,22 @@ impl LockTable {
     }
 }
 
-/// The state of one lock: its past holds, and the CPUs that wait for it.
+/// The state of one lock: its holds that end later in virtual time, and the suspended CPUs that wait for the
+/// lock.
 #[derive(Debug)]
 struct Queue {
-    /// The CPU that held the lock last.
+    /// The CPU that got the lock last through this queue; `NONE` if no CPU has.
     last: u32,
-    /// Holds of the lock that end after the current virtual time, the earliest first.
+    /// Holds of the lock whose ends lie ahead of the clock of the CPU that asked for the lock last. The
+    /// earliest hold comes first.
     holds: VecDeque<PastHold>,
     /// Total time that drains held this lock so far.
     drained_ps: u64,
-    /// CPUs that are suspended until the holder, which is suspended too, releases the lock.
+    /// CPUs that are suspended until the lock's holder passes the lock on to them.
     parked: VecDeque<Parked>,
 }
 
+/// A hold that its CPU has already released. The release may lie ahead of the clocks of other CPUs.
 #[derive(Clone, Copy, Debug)]
 struct PastHold {
     begin: u64,
@@ -136,7 +142,7 @@ impl Queue {
 }
 
 impl Engine {
-    /// Takes a lock on the running CPU, or waits for it.
+    /// Takes a lock for the running CPU. Waits while another CPU holds the lock.
     pub(crate) fn acquire(&self, lock: &VirtualLock) -> Hold {
         let class = self.locks.class(lock);
         let held = &self.cpu().held;
@@ -157,7 +163,7 @@ impl Engine {
         hold
     }
 
-    /// Takes a lock on the running CPU if it is free at this moment of virtual time.
+    /// Takes a lock for the running CPU, if the lock is free at this moment of virtual time.
     #[inline]
     pub(crate) fn try_acquire(&self, lock: &VirtualLock) -> Option<Hold> {
         let class = self.locks.class(lock);
@@ -210,7 +216,7 @@ impl Engine {
         Hold::new(slot, since)
     }
 
-    /// Suspends the running CPU until the lock's holder, which is suspended too, passes the lock on to it.
+    /// Suspends the running CPU until the lock's holder passes the lock on to the running CPU.
     #[cold]
     fn park(&self, lock: &VirtualLock) {
         let slot = self.locks.slot(lock);
@@ -241,7 +247,8 @@ impl Engine {
         self.note(since ^ u64::from(cpu) << 48 ^ (class as u64) << 60);
     }
 
-    /// Releases a lock. Returns whether the lock was passed on to a waiting CPU, so that it stays taken.
+    /// Releases a lock. Returns `true` if the lock was passed on to a suspended CPU, so that the lock stays
+    /// taken.
     #[inline]
     pub(crate) fn release(&self, lock: &VirtualLock, hold: &Hold, is_plain: bool) -> bool {
         if cfg!(debug_assertions) {

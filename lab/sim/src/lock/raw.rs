@@ -10,22 +10,22 @@ use pageset_core::lock_api::RawMutex;
 use super::LockClass;
 use crate::engine::{Engine, current};
 
-/// The lock is free.
+/// The flag of a lock that is free.
 const FREE: u8 = 0;
-/// A CPU holds the lock.
+/// The flag of a lock that a CPU holds, while no suspended CPU waits for the lock.
 const TAKEN: u8 = 1;
-/// A CPU holds the lock, and suspended CPUs wait for it.
+/// The flag of a lock that a CPU holds, while suspended CPUs wait for the lock.
 pub(super) const WANTED: u8 = 2;
 
-/// The class of a lock before its first use. `pageset-core` creates its locks from a constant, which cannot
-/// contain the class.
+/// The number in place of the class of a lock that was made without a class. `pageset-core` creates its locks
+/// from a constant, which cannot contain the class.
 const UNKNOWN: u8 = u8::MAX;
 
 /// A raw lock. A CPU takes the lock at once, or waits in the virtual time of the simulation that runs on this
 /// OS thread.
 ///
-/// Outside a simulation no CPU can wait. There, taking a held lock panics, because its holder is suspended
-/// and would never release the lock.
+/// Outside a simulation no CPU can wait. Taking a held lock outside a simulation panics, because the lock's
+/// holder is suspended and would never release the lock.
 #[derive(Debug)]
 pub struct VirtualLock {
     flag: AtomicU8,
@@ -39,9 +39,9 @@ pub struct VirtualLock {
 pub struct Hold {
     /// The slot of the lock's queue; `u32::MAX` if the lock has no queue.
     pub(super) slot: u32,
-    /// Time at which the hold began.
+    /// Virtual time at which the CPU got the lock, in picoseconds.
     pub(super) since: u64,
-    /// A hold must stay with the CPU that took the lock, so it is not `Send`.
+    /// A `Hold` must stay with the CPU that took the lock, so a `Hold` is not `Send`.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -61,7 +61,8 @@ impl VirtualLock {
         Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(class as u8), place: AtomicU64::new(0) }
     }
 
-    /// The data that the lock protects; `None` if the class is not known yet.
+    /// Returns the lock's class. Returns `None` if the lock was made without a class and has not been used
+    /// yet.
     #[inline]
     pub(super) fn class(&self) -> Option<LockClass> {
         LockClass::ALL.get(usize::from(self.class.load(Ordering::Relaxed))).copied()
@@ -71,13 +72,13 @@ impl VirtualLock {
         self.class.store(class as u8, Ordering::Relaxed);
     }
 
-    /// Takes the lock if it is free. Returns whether the lock was taken.
+    /// Takes the lock if the lock is free. Returns whether this call took the lock.
     #[inline]
     pub(super) fn take(&self) -> bool {
         self.flag.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Records whether suspended CPUs wait for the lock. A CPU must hold the lock.
+    /// Records whether suspended CPUs wait for the lock, which a CPU must hold.
     pub(super) fn set_wanted(&self, wanted: bool) {
         self.flag.store(if wanted { WANTED } else { TAKEN }, Ordering::Relaxed);
     }
@@ -137,8 +138,8 @@ impl Spin {
         Self { lock: VirtualLock::of(class), hold: RefCell::new(None) }
     }
 
-    /// Takes the lock, and waits for it if needed. If the lock protects an LRU list, the CPU also pays for
-    /// fetching the list's head and counters.
+    /// Takes the lock. Waits while another CPU holds the lock. If the lock protects an LRU list, the CPU also
+    /// pays for fetching the list's head and counters.
     pub fn lock(&self) {
         let hold = self.lock.lock();
         self.hold.replace(Some(hold));

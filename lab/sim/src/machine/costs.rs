@@ -24,8 +24,9 @@ pub struct ByLevel {
     /// Cost in nanoseconds if the last-level cache has the data.
     pub shared_ns: f64,
     /// Cost in nanoseconds if the data is in the own caches (L1, L2) of another core under the same
-    /// last-level cache. For a core that is farther away, the simulation scales this value by the cost of a
-    /// cache line from that core. The value applies to data only, not to metadata. Default: `memory_ns`.
+    /// last-level cache. For a core that is farther away, the simulation multiplies `core_ns` by the cost of
+    /// a cache line from that core, and divides it by `line_from_cache`. `core_ns` applies to data only, not
+    /// to metadata. Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// Cost in nanoseconds if the data is in no cache, and in memory of the CPU's own node.
@@ -39,12 +40,12 @@ pub struct ByLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
-    /// Each frame has a line of its own, as in Linux. To take a block or give one back, a CPU pays for the
-    /// line of the block's first frame. Each buddy that a free reads costs a line too.
+    /// Each frame has a line of its own, as in Linux. To take a block or to give a block back, a CPU pays for
+    /// the line of the block's first frame. Each buddy that a free reads costs a further line.
     #[default]
     LinePerFrame,
-    /// Several frames share a line, as in this project's tables, which have nine bytes for each frame. The
-    /// metadata of a buddy is mostly on a line that the CPU already has.
+    /// Several frames share a line, as in this project's tables, which have nine bytes for each frame. With
+    /// shared lines, the metadata of a buddy is mostly on a line that the CPU already has.
     SharedLines,
 }
 
@@ -55,7 +56,7 @@ impl FrameLayout {
 }
 
 /// The costs of all steps on a machine. If the description of a cost begins with "Work", the cost does not
-/// include cache misses. The simulation adds them.
+/// include cache misses. The simulation adds the cost of cache misses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -71,7 +72,8 @@ pub struct Costs {
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
     /// Number of cache lines that move from CPU to CPU together with a zone's lock, because the lock protects
-    /// them: free-list heads and counters. The simulation uses the same number for the lock of an LRU list.
+    /// them: free-list heads and counters. The simulation moves `zone_lines` cache lines together with the
+    /// lock of an LRU list too.
     pub zone_lines: u32,
     /// Cost of touching a frame's metadata, which is one cache line.
     pub metadata: ByLevel,
@@ -87,7 +89,7 @@ pub struct Costs {
     pub clear_4k: ByLevel,
     /// Cost of reading 4 KiB.
     pub read_4k: ByLevel,
-    /// Cost of copying 4 KiB that the core's own caches hold, without the time to read these 4 KiB. Default:
+    /// Cost of copying 4 KiB that the core's own caches hold, without the time to read the 4 KiB. Default:
     /// the time to read 4 KiB from the core's own caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
@@ -100,8 +102,8 @@ pub struct Costs {
     /// Cost of a cache line that a core of the same node wrote, under another last-level cache.
     pub line_from_node: Cost,
     /// Cost of a cache line from another node's caches or memory, for several distances between nodes. For a
-    /// distance between two entries, the simulation interpolates. For a larger distance, the last entry
-    /// counts.
+    /// distance between the distances of two entries, the simulation interpolates between the costs of both
+    /// entries. For a distance larger than all entries, the last entry counts.
     pub line_from_distance: Vec<AtDistance>,
     /// Whether each move of a line between CPUs takes a random time, from an exponential distribution with
     /// the line's cost as its mean. If `lines_vary` is false, each move takes exactly the line's cost.
@@ -112,7 +114,7 @@ pub struct Costs {
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
     /// Cost of one page fault, without allocating and clearing the page: entry into the kernel, page-table
-    /// walk and return. A workload charges this cost itself for its page faults.
+    /// walk and return. Workloads themselves charge the cost `fault` for their page faults.
     pub fault: Cost,
 }
 
@@ -122,9 +124,9 @@ pub struct Costs {
 pub struct AtDistance {
     /// Distance to the node, as in the firmware's table (10 is the CPU's own node).
     pub distance: u8,
-    /// Cost of a line from the other node's cache, in nanoseconds.
+    /// Cost of a cache line from a cache of the distant node, in nanoseconds.
     pub cache_ns: f64,
-    /// Cost of a line from the other node's memory, in nanoseconds.
+    /// Cost of a cache line from the memory of the distant node, in nanoseconds.
     pub memory_ns: f64,
     /// Source of the numbers.
     pub source: String,
@@ -147,7 +149,7 @@ pub struct MemoryBandwidth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
-    /// The factor. A factor of 1 changes nothing.
+    /// The factor. The factor 1 leaves a time as it is.
     pub factor: f64,
     /// Source of the number.
     pub source: String,
@@ -165,7 +167,7 @@ impl Cost {
     }
 }
 
-/// Largest cost that a file may name: a second.
+/// Largest cost that a machine file may have: one second, in nanoseconds.
 const NS_MAX: f64 = 1e9;
 
 /// The bandwidths that a machine file may have, in GB/s.
@@ -251,7 +253,8 @@ impl Costs {
         ]
     }
 
-    /// Returns the costs of a line from a node at this distance: from its cache, and from its memory.
+    /// Returns two costs of a line from a node at the distance `distance`: from the node's cache, and from
+    /// the node's memory.
     pub(crate) fn at_distance(&self, distance: u8) -> (Span, Span) {
         let entries = &self.line_from_distance;
         let local = (10.0, self.line_from_node.ns, self.metadata.memory_ns);

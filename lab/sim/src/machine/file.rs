@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Caches, Costs, Machine, Planes, TickPhase, Topology, ZoneLayout};
 
-/// A machine file, before it is checked.
+/// The contents of a machine file that is not checked yet.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -14,7 +14,7 @@ struct File {
     source: String,
     #[serde(default = "kib_4")]
     page_bytes: u32,
-    /// Default: the ticks of all CPUs are spread over the interval.
+    /// Default: the ticks of all CPUs are spread over the interval between two ticks.
     #[serde(default)]
     tick_phase: TickPhase,
     #[serde(default)]
@@ -23,7 +23,7 @@ struct File {
     caches: Caches,
     memory: Memory,
     costs: Costs,
-    /// Default: nodes are connected without planes.
+    /// Default: the machine connects its nodes without planes.
     planes: Option<Planes>,
 }
 
@@ -36,7 +36,7 @@ struct TopologyTable {
     threads_per_core: u32,
     /// Default: all cores of a node share one cache.
     cores_per_cache: Option<u32>,
-    /// Distances between nodes, one row per node. Without rows, `levels` gives the distances.
+    /// Distances between nodes, one row per node. If `distances` has no rows, `levels` gives the distances.
     #[serde(default)]
     distances: Vec<Vec<u8>>,
     /// Groups of nodes in a hierarchy, e.g. bricks under routers. Two nodes that share no group have distance
@@ -49,9 +49,11 @@ struct TopologyTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Level {
-    /// Number of nodes in one group. The number must be a multiple of the previous level's number.
+    /// Number of nodes in one group. The number of nodes in a group must be a multiple of the number of nodes
+    /// in a group of the previous level.
     nodes: u32,
-    /// Distance between two nodes of this group that are in different groups of the previous level.
+    /// Distance between two nodes of one group at this level that are in different groups at the previous
+    /// level.
     distance: u8,
 }
 
@@ -76,9 +78,9 @@ const fn yes() -> bool {
 const CPUS_MAX: u32 = 8192;
 /// Largest number of nodes of a machine. Source: the limit of `pageset-core`.
 const NODES_MAX: u32 = 256;
-/// Largest amount of memory in MiB: 64 TiB, which 46 address bits can address.
+/// Largest amount of memory: 64 TiB, in MiB. 46 address bits can address 64 TiB.
 const MIB_MAX: u64 = 64 << 20;
-/// Largest cache in KiB: 4 GiB.
+/// Largest size of a cache: 4 GiB, in KiB.
 const CACHE_KIB_MAX: u32 = 4 << 20;
 
 pub(super) fn parse(text: &str) -> Result<Machine, String> {

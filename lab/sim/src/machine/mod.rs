@@ -1,8 +1,9 @@
 //! Machines: the parts of a simulated computer and the cost of each step there, as TOML.
 //!
-//! `file` has the format, `topology` the place of each CPU, `costs` the cost of each step, `zones` the
-//! division of memory. `planes` describes the networks between bricks (groups of nodes). `bundled` has the
-//! machines that come with the crate, and `error` the errors of bad files.
+//! The module `file` has the format of machine files, `topology` the place of each CPU, `costs` the cost of
+//! each step, and `zones` the division of memory into zones. `planes` describes the networks between bricks
+//! (groups of nodes). `bundled` has the machines that come with the crate, and `error` the errors of bad
+//! files.
 
 mod bundled;
 mod costs;
@@ -41,7 +42,7 @@ pub struct Machine {
     /// The parallel networks between the machine's bricks (groups of nodes). Without planes, the time of a
     /// cache line's move depends only on the distance.
     pub planes: Option<Planes>,
-    /// When the CPUs do their periodic work, relative to each other.
+    /// Whether all CPUs do their periodic work at the same moment, or one after another.
     pub tick_phase: TickPhase,
     /// Notes for readers of the machine file.
     pub notes: Vec<String>,

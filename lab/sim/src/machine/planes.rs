@@ -11,12 +11,11 @@ use super::Cost;
 pub struct Planes {
     /// Number of planes.
     pub count: u32,
-    /// Nodes of one brick. Lines inside a brick use no plane.
+    /// Number of nodes of one brick. Lines that move inside a brick use no plane.
     pub brick_nodes: u32,
     /// Time that one moving cache line occupies a plane.
     pub line: Cost,
-    /// Time for which one request for a cache line occupies a plane, a network between nodes. Each CPU that
-    /// waits for a moving line sends
+    /// Time that one request for a cache line occupies a plane. Each CPU that waits for a moving line sends
     /// requests for the line, one at a time. Default: waiting CPUs send no requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Cost>,

@@ -1,17 +1,17 @@
-//! When CPUs do their periodic work, relative to each other.
+//! Whether all CPUs do their periodic work at the same moment, or one after another.
 
 use pageset_core::{CpuId, spread_tick_offset};
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// When CPUs tick, relative to each other. Source: a post of April 2026 on the kernel's mailing list about
-/// `vmstat_update`.
+/// Whether all CPUs tick at the same moment, or one after another. Source: a post of April 2026 on the
+/// kernel's mailing list about `vmstat_update`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TickPhase {
-    /// All CPUs tick at the same moment. CPUs of Linux tick in this way, because Linux rounds the time of a
-    /// tick to a whole second.
+    /// All CPUs tick at the same moment. The CPUs of Linux tick at the same moment, because Linux rounds the
+    /// time of a tick to a whole second.
     Aligned,
     /// CPU `i` of `n` ticks later than CPU 0, by `i/n` of the interval.
     #[default]

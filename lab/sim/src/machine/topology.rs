@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// CPUs are numbered node by node. Inside a node, the first hardware threads of all cores come before the
 /// second hardware threads. So the first CPUs of a node are on different cores. The firmware of a real
-/// machine may number CPUs in other ways. The numbering matters only for runs that use the first n CPUs.
+/// machine may number CPUs in other ways. The numbering of the CPUs matters only for runs that use just the
+/// first n CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Number of processor packages.
@@ -22,7 +23,7 @@ pub struct Topology {
     pub cores_per_cache: u32,
     /// Sizes of the data caches.
     pub caches: Caches,
-    /// Distances between nodes, row by row. Distance 10 stands for the node itself.
+    /// Distances between nodes, row by row. The distance from a node to itself is 10.
     pub distances: Vec<u8>,
 }
 
@@ -41,7 +42,7 @@ pub struct Caches {
 /// How near two CPUs are, from the nearest relation to the farthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Near {
-    /// The two numbers name the same CPU.
+    /// Both CPU numbers name the same CPU.
     Same,
     /// The CPUs are hardware threads of one core.
     Sibling,
@@ -72,14 +73,14 @@ impl Topology {
         NodeId((cpu.0 / self.cpus_per_node()) as u16)
     }
 
-    /// The number of a CPU's core. The numbers count the cores of the whole machine.
+    /// The number of a CPU's core. Cores are numbered across the whole machine.
     #[must_use]
     pub fn core_of(&self, cpu: CpuId) -> u32 {
         let node = cpu.0 / self.cpus_per_node();
         node * self.cores_per_node + (cpu.0 % self.cpus_per_node()) % self.cores_per_node
     }
 
-    /// The number of a CPU's last-level cache. The numbers count the caches of the whole machine.
+    /// The number of a CPU's last-level cache. Last-level caches are numbered across the whole machine.
     #[must_use]
     pub fn cache_of(&self, cpu: CpuId) -> u32 {
         self.core_of(cpu) / self.cores_per_cache
@@ -101,14 +102,14 @@ impl Topology {
         }
     }
 
-    /// The distance between two nodes. Distance 10 stands for the node itself.
+    /// The distance between two nodes. The distance from a node to itself is 10.
     #[must_use]
     pub fn distance(&self, one: NodeId, other: NodeId) -> u8 {
         self.distances[one.index() * self.nodes as usize + other.index()]
     }
 
-    /// Returns a CPU's share of the data caches. For each cache, the share is its size divided by the number
-    /// of hardware threads that use it.
+    /// Returns the part of the data caches that one CPU gets. A CPU's part of a cache is the size of the
+    /// cache, divided by the number of hardware threads that use the cache.
     #[must_use]
     pub fn cache_slice(&self) -> CacheSlice {
         let threads = self.threads_per_core;

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use pageset_core::{NodeId, ZoneKind};
 
-/// Memory below this address, in bytes, is [`ZoneKind::Dma`]. Source: spec pcp.md §0.2, x86-64.
+/// End of the zone [`ZoneKind::Dma`], as an address in bytes. Source: spec pcp.md §0.2, x86-64.
 const DMA_END: u64 = 16 << 20;
-/// Memory below this address, in bytes, is [`ZoneKind::Dma32`] unless it is [`ZoneKind::Dma`]. Source: spec
-/// pcp.md §0.2, x86-64.
+/// End of the zone [`ZoneKind::Dma32`], as an address in bytes. `Dma32` begins where [`ZoneKind::Dma`] ends.
+/// Source: spec pcp.md §0.2, x86-64.
 const DMA32_END: u64 = 4 << 30;
 
 /// The zones of a machine: the kind, node and frames of each zone.
@@ -36,7 +36,7 @@ impl ZoneLayout {
             for &(kind, limit) in limits {
                 let zone_end = end.min(limit);
                 if start < zone_end {
-                    // Leave out frame 0, because a kernel keeps this frame for itself.
+                    // No zone has frame 0, because a kernel keeps frame 0 for itself.
                     zones.push((kind, NodeId(node as u16), (start / page).max(1)..zone_end / page));
                     start = zone_end;
                 }

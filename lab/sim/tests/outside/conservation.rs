@@ -12,8 +12,8 @@ fn small(name: &str) -> Machine {
         .expect("still valid")
 }
 
-/// Allocates blocks of all orders, and sends some of them to another CPU. Frees the other blocks and the
-/// received blocks.
+/// Allocates blocks of all orders, and sends some of them to another CPU. Frees the blocks that it does not
+/// send, and the blocks that it receives.
 fn churn(cpu: &VirtualCpu, from: &Channel<(Pfn, Order)>, to: &Channel<(Pfn, Order)>) {
     let mut rng = cpu.rng("churn");
     let mut held = Vec::new();
@@ -64,8 +64,8 @@ fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outco
     assert!(outcome.stuck.is_empty(), "{name}");
     assert_eq!((outcome.census.allocated, outcome.census.leaked), (0, 0), "{name}");
     assert!(outcome.counts.allocs > 1000, "{name}: {:?}", outcome.counts);
-    // At the end of the measured time, at most a fifth of the pages are in use. The other pages are free,
-    // inside whole pageblocks or outside them.
+    // At the end of the measured time, at most a fifth of the pages are in use. The pages that are not in use
+    // are free, inside or outside whole pageblocks.
     let (pages, memory) = (machine.memory_bytes() / 4096, outcome.memory);
     let free = memory.whole_at_end * 512 + memory.apart_at_end;
     assert!(
@@ -82,8 +82,8 @@ fn every_policy_keeps_every_frame() {
     }
 }
 
-/// In this test CPUs interrupt each other in the middle of operations. So compare-exchanges fail because
-/// another CPU came first, and pageblocks change while a CPU takes frames from them.
+/// In this test, CPUs interrupt each other in the middle of the allocator's operations. So compare-exchanges
+/// fail because another CPU came first, and pageblocks change while a CPU takes frames from them.
 #[test]
 fn owned_pageblocks_keep_every_frame() {
     for seed in 0..10 {
@@ -96,7 +96,7 @@ fn owned_pageblocks_keep_every_frame() {
     }
 }
 
-/// A simulated machine has 512 CPUs and nearly 1 TiB of memory, and all of its CPUs run.
+/// Simulates a machine with 512 CPUs and nearly 1 TiB of memory. All of its CPUs run.
 #[test]
 fn five_hundred_cpus_and_a_tebibyte_are_ordinary() {
     let machine = Machine::named("altix-512").unwrap();

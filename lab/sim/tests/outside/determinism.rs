@@ -33,7 +33,7 @@ fn consume(cpu: &VirtualCpu, pages: &Channel<Pfn>, common: &Common) {
     }
 }
 
-/// Half of the CPUs allocate pages, the other half frees them. All CPUs use one lock.
+/// Half of the CPUs allocate pages, and the other half of the CPUs frees these pages. All CPUs use one lock.
 fn run(seed: u64) -> Outcome {
     run_with(seed, |builder| builder)
 }

@@ -15,8 +15,8 @@ fn filled(machine: &Machine) -> Simulation {
     simulation
 }
 
-/// Pages that `fill_memory` allocated count as in use. The filled pages are free again when the bodies have
-/// ended.
+/// Pages that `fill_memory` allocated count as in use. Pages that `fill_memory` allocated are free again when
+/// the bodies have ended.
 #[test]
 fn a_full_node_has_its_high_watermark_and_what_is_left_to_it() {
     let machine = Machine::named("westmere-ep").expect("it is bundled");

@@ -3,9 +3,9 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// Cost of an atomic exchange in these tests. An operation's price includes its first exchange, so only
-/// further exchanges cost this time. The value is so large that one more exchange shows in the sum, and so
-/// small that no tick happens during a test.
+/// Cost of an atomic exchange in these tests. The price of an allocation or free includes the first exchange,
+/// so only further exchanges cost `EXCHANGE_NS`. `EXCHANGE_NS` is so large that one more exchange shows in
+/// the sum, and so small that no tick happens during a test.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
@@ -39,7 +39,8 @@ fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
     let mut machine = machine();
     machine.costs.atomic.ns = EXCHANGE_NS;
     let pairs: Body = Box::new(|cpu, _| {
-        // After these allocations, the CPU has reserved pageblocks that serve only requests for single pages.
+        // After more allocations than a pageblock has pages, the CPU has reserved pageblocks that serve only
+        // requests for single pages.
         let many: Vec<_> = (0..=PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
         many.into_iter().for_each(|page| free(cpu, page));
         let began = cpu.now();
@@ -74,9 +75,9 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     });
     let lines = run(&machine(), [allocates, frees]).lines;
     let [rows, states, ..] = lines.passes;
-    // In each direction, the CPU reads a word of the line and then exchanges the word. The read fetches a
-    // copy of the line. The exchange fetches the line again, to own it exclusively. In the last turn, no CPU
-    // fetches the line back.
+    // In each turn, both CPUs read a word of the line and then exchange the word. The read fetches a copy of
+    // the line. The exchange fetches the line again, because a write needs the only copy. In the first turn,
+    // only the CPU that frees fetches the line from another CPU.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
     assert_eq!(lines.contended, 0, "the CPUs take turns");
@@ -159,8 +160,8 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
     assert_eq!((rows, states), (0, 0), "the CPUs share no frame");
     // When a CPU takes or returns a pageblock, it changes the zone's free count and one bit in each of a few
     // sets of pageblocks. The requests of this test are for unmovable memory, so both CPUs take pageblocks of
-    // the same unit of 1 GiB. The bits of a unit lie in one cache line of each set. So the CPUs fetch lines
-    // from each other 15 times for each pageblock.
+    // one unit of 1 GiB. The bits of a unit lie in one cache line of each set. So the CPUs fetch lines from
+    // each other 15 times for each pageblock.
     let pageblocks = 2 * 3 * ROUNDS as u64;
     assert!(lines.all() < 16 * pageblocks, "{lines:?} for {pageblocks} pageblocks");
 }

@@ -2,7 +2,7 @@
 //!
 //! Tests that compare locks with a formula use the lock model without hand-over costs, so that a lock behaves
 //! like the single server of the theory. Simulated and computed figures must agree within a tolerance. The
-//! tolerance covers the random deviation of a short run.
+//! tolerance between simulated and computed figures covers the random deviation of a short run.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -87,7 +87,7 @@ fn agrees(what: &str, simulated: f64, computed: f64, tolerance: f64) {
     );
 }
 
-/// Machine repairman model, M/M/1//N: the probability that k of N CPUs wait for the lock or hold it is
+/// Machine repairman model, M/M/1//N: the probability that k of N CPUs wait for the lock or hold the lock is
 /// proportional to N!/(N-k)! (S/Z)^k. S is the mean hold, Z the mean time of thinking.
 #[test]
 fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
@@ -204,7 +204,7 @@ fn a_channel_agrees_with_m_m_1() {
 }
 
 /// Two hardware threads of one core do less work than two cores. The machine's slowdown factor says how much
-/// less.
+/// less work the two threads do.
 #[test]
 fn threads_of_one_core_slow_each_other_down() {
     let score = |cpus: [u32; 2]| {
@@ -252,8 +252,8 @@ fn atomics_on_one_line_queue_up() {
 }
 
 /// Two CPUs of different bricks (groups of nodes) want one line. The plane between the bricks carries the
-/// line and the request of the waiting CPU. The line moves again only after the plane has carried both.
-/// Inside a brick, lines do not use the plane.
+/// line and the request of the waiting CPU. The line moves again only after the plane has carried the line
+/// and the request. Inside a brick, lines do not use the plane.
 #[test]
 fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
     let rate = |brick_nodes| {
@@ -338,8 +338,8 @@ fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     agrees("six CPUs without a limit of bandwidth", cleared_per_s(&machine, 6), unbound, 0.02);
 }
 
-/// A free reads its buddy's metadata. If each frame has a cache line of its own, the free waits for the
-/// buddy's line.
+/// A free reads its buddy's metadata. If the metadata of each frame has a cache line of its own, the free
+/// waits for the buddy's line.
 #[test]
 fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     let free_ns = |layout: FrameLayout| {
@@ -349,8 +349,8 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
         let mut simulation = Simulation::builder(&machine).cpus(1).build().unwrap();
         let found = Rc::clone(&seen);
         let body = move |cpu: &VirtualCpu| {
-            // The blocks are too large for page sets. So each block comes directly from the zone, and goes
-            // directly back to the zone.
+            // Blocks of order 4 are too large for page sets. So each block comes directly from the zone, and
+            // goes directly back to the zone.
             let order = Order::new(4).unwrap();
             let first = cpu.alloc(&Request::new(order)).unwrap();
             let second = cpu.alloc(&Request::new(order)).unwrap();
@@ -368,15 +368,15 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     assert!(own > shared, "{own} and {shared} ns");
 }
 
-/// Returns the total time that two CPUs hold a lock of this class, in nanoseconds. The CPUs take the lock in
-/// turn, and never at the same time.
+/// Returns the total time that two CPUs hold a lock of the class `class`, in nanoseconds. The two CPUs take
+/// the lock in turn, and never at the same time.
 fn held_in_turns(class: LockClass, turns: u64) -> f64 {
     let mut machine = ideal("skylake-ex");
     machine.costs.line_from_cache.ns = 100.0;
     machine.costs.lines_vary = false;
     let mut simulation = Simulation::builder(&machine).cpus(4).duration(Span::from_ms(10)).build().unwrap();
     let lock = Rc::new(Spin::new(class));
-    // These two CPUs are on two cores of one socket.
+    // CPU 0 and CPU 2 are on two cores of one socket.
     for (place, cpu) in [(0, CpuId(0)), (1, CpuId(2))] {
         let lock = Rc::clone(&lock);
         let body = move |cpu: &VirtualCpu| {

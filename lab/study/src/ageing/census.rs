@@ -1,8 +1,8 @@
 //! Counts the pages in use in each pageblock and in each unit of 1 GiB, and the pages in use that cannot be
 //! moved.
 //!
-//! The census counts the blocks that the allocator handed out, by the migratetypes that the day requested. It
-//! does not use the migratetypes that the allocator stores for its pageblocks.
+//! The census counts the blocks that the allocator handed out, by the migratetypes that the day requested.
+//! The census does not use the migratetypes that the allocator stores for its pageblocks.
 
 use pageset_core::PAGEBLOCK_FRAMES;
 
@@ -13,7 +13,7 @@ const PAGEBLOCK: u64 = PAGEBLOCK_FRAMES as u64;
 /// Counts of frames in use in one pageblock or one unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
-    /// All frames in use.
+    /// Number of all frames in use.
     pub(super) frames: u32,
     /// Frames in use that cannot be moved.
     pub(super) pinned: u32,
@@ -35,7 +35,7 @@ pub(super) struct Uses {
     pub(super) pageblocks: Vec<Use>,
     pub(super) units: Vec<Use>,
     pub(super) all: Use,
-    /// Largest number of frames in use that could not be moved at one time.
+    /// Largest number of frames that were in use at one time and could not be moved.
     pub(super) pinned_peak: u64,
 }
 
@@ -85,8 +85,8 @@ pub struct Census {
     pub used_frames: u64,
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
-    /// Smallest number of units that can hold the frames that cannot be moved, when the day has the most such
-    /// frames. No allocator could have placed these frames in fewer units.
+    /// Smallest number of units that could hold the largest number of unmovable frames of the day. No
+    /// allocator could have placed the unmovable frames of the day in fewer units.
     pub unclean_units_needed: u64,
 }
 

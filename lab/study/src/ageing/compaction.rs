@@ -1,8 +1,8 @@
 //! Moves pages so that pageblocks become free, by one of two rules: Linux's background compaction, or the
 //! rule of the RFC of 2026 for units of 1 GiB.
 //!
-//! Both rules are simplified. The model knows the place of each page, and a move takes no time. The cost of a
-//! rule is the number of pages that it moves.
+//! The model of both rules is simple: it knows the place of each page, and a move takes no time. The cost of
+//! a rule is the number of pages that the rule moves.
 
 use pageset_core::{FrameAllocator, PAGEBLOCK_FRAMES};
 
@@ -16,17 +16,18 @@ pub enum Compaction {
     /// No page is moved.
     None,
     /// Linux's rule: pages move out of the lowest pageblocks, into free places of the highest pageblocks.
-    /// Source: the kernel's documentation describes one scanner from each end of memory. The amount of work
-    /// is a guess: while less than 1 % of all pageblocks is free, each step of the day empties up to 32
-    /// pageblocks.
+    /// Source: the kernel's documentation describes one scanner from each end of memory. How many pageblocks
+    /// Linux's rule empties is a guess: at most 32 pageblocks in each step of the day, while less than 1 % of
+    /// all pageblocks are free.
     Linux,
     /// Linux's rule and the rule of the RFC of 2026. The RFC moves pages out of a unit that is nearly full
     /// and has pages that cannot be moved. A unit is nearly full if it has at most one free pageblock, or
-    /// fewer free pages than two pageblocks have. The RFC stops when the unit has three free pageblocks.
+    /// less free memory than two pageblocks. The RFC's rule stops moving pages out of a unit when the unit
+    /// has three free pageblocks.
     Rfc,
 }
 
-/// Compaction empties pageblocks while less than this percentage of all pageblocks is free (guess).
+/// Percentage of all pageblocks. Compaction empties pageblocks while fewer pageblocks are free (guess).
 const FREE_PERCENT: usize = 1;
 /// Largest number of pageblocks that compaction empties in one step of the day (guess).
 const EMPTIED_MAX: usize = 32;
@@ -36,7 +37,7 @@ const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
 const WANTED_PAGEBLOCKS: u32 = 3;
 const SHORT_PAGEBLOCKS: u32 = 2;
 
-/// The positions of the two scanners. One scanner finds pages to move, and the other scanner finds free
+/// The positions of two scanners. The first scanner finds pages to move, and the second scanner finds free
 /// places for these pages.
 #[derive(Debug, Default)]
 pub(super) struct Scanners {
@@ -70,7 +71,7 @@ impl Scanners {
         let mut emptied = 0;
         while emptied < EMPTIED_MAX && there < wanted && (self.from as u32 + 1) * PAGEBLOCK < self.to {
             let Use { frames, pinned } = memory.uses.pageblocks[self.from];
-            // Leave full pageblocks alone, because moving a huge page to another pageblock gains nothing.
+            // Pages of full pageblocks stay, because moving a huge page to another pageblock gains nothing.
             if frames > 0 && pinned == 0 && frames < PAGEBLOCK {
                 if !self.empty(self.from as u32, memory) {
                     return;
@@ -81,8 +82,8 @@ impl Scanners {
         }
     }
 
-    /// Moves all pages out of a pageblock. Returns `false` if a page cannot be moved, because there is no
-    /// free place for it above the pageblock.
+    /// Moves all pages out of a pageblock. Returns `false` if the scanner finds no free place above the
+    /// pageblock for one of the pages.
     fn empty<A: FrameAllocator>(&mut self, pageblock: u32, memory: &mut Memory<'_, A>) -> bool {
         let first = pageblock * PAGEBLOCK;
         (first..first + PAGEBLOCK)

@@ -28,8 +28,8 @@ pub struct Work {
     pub huge_failures: u64,
     /// Number of requests that got memory of another migratetype.
     pub fallbacks: u64,
-    /// Number of times that a CPU took the zone's lock. In an allocator without locks: number of times that a
-    /// CPU changed data that all CPUs share.
+    /// Number of times that a CPU took the zone's lock. In an allocator without locks, the number of times
+    /// that a CPU changed data that all CPUs share.
     pub visits: u64,
     /// Number of pages that compaction moved.
     pub moved_pages: u64,
@@ -39,11 +39,11 @@ pub struct Work {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Moment {
-    /// Steps done so far.
+    /// Number of steps of the day that are done.
     pub step: u32,
     /// The distribution of pages in use over memory.
     pub census: Census,
-    /// Work done so far.
+    /// Counts of the work since the beginning of the day.
     pub work: Work,
 }
 
@@ -51,7 +51,7 @@ pub struct Moment {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Course {
-    /// Samples at equal intervals over the day. The last sample is at the end of the day.
+    /// Samples at equal intervals over the day. The last sample in the list is from the end of the day.
     pub moments: Vec<Moment>,
 }
 
@@ -141,7 +141,7 @@ impl Stage<'_> {
     }
 }
 
-/// Counts of a day's events. These counts do not depend on the allocator.
+/// Counts of a day's events. The counts of a day's events do not depend on the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {

@@ -13,11 +13,11 @@ use super::sources::{Kind, Process, TURN_PAGES, Turn};
 /// An event of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The CPU allocates a block.
+    /// An event in which a CPU allocates a block.
     Alloc {
         /// The CPU that allocates.
         cpu: u32,
-        /// The number that will name this block in the event that frees the block.
+        /// The number of the allocated block. The event that frees the block names the block by this number.
         slot: u32,
         /// Order of the block.
         order: u8,
@@ -26,11 +26,11 @@ pub enum Event {
         /// The request's urgency.
         urgency: Urgency,
     },
-    /// The CPU frees a block.
+    /// An event in which a CPU frees a block.
     Free {
         /// The CPU that frees.
         cpu: u32,
-        /// The number that named this block in the event that allocated the block.
+        /// The number of the freed block. The event that allocated the block named the block by this number.
         slot: u32,
     },
 }
@@ -64,8 +64,8 @@ pub struct Day {
     processes: Vec<Option<Process>>,
     /// For each step of the day, the processes that end in this step.
     ends: Vec<Vec<usize>>,
-    /// For each step of the day, the slabs that are freed in this step. The last entry of the list has the
-    /// slabs that live longer than the day.
+    /// For each step of the day, the slabs that the kernel frees in this step. The last entry of `slabs` has
+    /// the slabs that live longer than the day.
     slabs: Vec<Chain>,
     /// Pages of long-lived slabs.
     long_pages: u64,
@@ -101,7 +101,7 @@ impl Day {
         }
     }
 
-    /// Number of steps done so far.
+    /// Number of steps of the day that are done.
     #[must_use]
     pub fn steps_done(&self) -> u32 {
         self.step
@@ -140,8 +140,8 @@ impl Day {
         if self.is_day() { amount } else { amount * NIGHT_PERMILLE / 1000 }
     }
 
-    /// Returns the work of this step, divided among the users of memory. The users then work alternately, a
-    /// part at a time.
+    /// Returns the work of this step, divided among the users of memory. The caller then lets the users of
+    /// memory work alternately, a part of their work at a time.
     fn turns(&mut self) -> Vec<Turn> {
         let mut turns = Vec::new();
         self.end_processes(&mut turns);

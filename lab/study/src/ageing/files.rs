@@ -49,7 +49,8 @@ impl Files {
     }
 
     /// Drops the file that was used longest ago, unless this file was used again. A file that was used again
-    /// moves to the end of the queue, and the next file is tried. Returns `false` if there is no file.
+    /// moves to the end of the queue, and `drop_one` tries the next file. Returns `false` if the cache has no
+    /// file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

@@ -23,7 +23,7 @@ enum Form {
     /// The allocator had no memory for the request.
     Missing,
     Block,
-    /// The allocator had no movable block of this size, so the caller got single pages.
+    /// The allocator had no movable block of the requested size, so the caller got single pages.
     Scattered,
 }
 
@@ -35,10 +35,10 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Memory<'a, A> {
     pub(super) allocator: &'a A,
     placed: Vec<Placed>,
-    /// For a block's number, the single pages that were allocated in place of the block.
+    /// The single pages that were allocated in place of a block, by the block's number.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the number of the block that begins with the frame. This table is empty if the day has
-    /// no compaction.
+    /// For each frame, the number of the block that begins with the frame. The table `begins` is empty if the
+    /// day has no compaction.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,
@@ -142,8 +142,8 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         }
     }
 
-    /// Moves the block that begins at a frame, if there is such a block. `find` allocates the block's new
-    /// place. Returns `false` if the block cannot be moved, or if `find` finds no place.
+    /// Moves the block that begins at the frame `pfn`, if a block begins there. `find` allocates the block's
+    /// new place. Returns `false` if the block cannot be moved, or if `find` finds no place.
     pub(super) fn move_away(&mut self, pfn: u32, find: impl FnOnce(&Self, u8) -> Option<u32>) -> bool {
         let slot = self.begins[pfn as usize];
         let Some(placed) = self.placed.get(slot as usize).copied() else { return true };
@@ -164,14 +164,14 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         true
     }
 
-    /// Allocates the block at this frame as the target of a move. Returns whether the block was free.
+    /// Allocates the block at the frame `pfn` as the target of a move. Returns whether the block was free.
     pub(super) fn take_at(&self, pfn: u32, order: u8) -> bool {
         let request = request(order, MigrateType::Movable);
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// Allocates a block of this order, wherever one is free, as the target of a move. If `good` refuses the block's first frame, frees the
-    /// block again and returns `None`.
+    /// Allocates any free block of `order` as the target of a move. If `good` refuses the block's first
+    /// frame, frees the block again and returns `None`.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);
         let Pfn(pfn) = self.allocator.alloc(CpuId(0), &request).ok()?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// says otherwise. Times are in steps, and a day has [`steps`](Self::steps) steps.
 ///
 /// If a value is from a recording, its comment names the recording (`pageset stat data/traces/NAME`). The
-/// other values are guesses, because no recording of this project is as long as a day.
+/// values without a recording are guesses, because no recording of this project is as long as a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -18,11 +18,11 @@ pub struct Parameters {
     pub memory_gib: u32,
     /// Number of CPUs. Guess.
     pub cpus: u32,
-    /// Number of steps of a day. If a step lasted a second, the default day would last an hour. So fewer
-    /// processes run than on a real day, and less memory is allocated and freed.
+    /// Number of steps of a day. If a step lasted a second, the default day would last an hour. So the
+    /// simulated day has fewer processes than a real day, and less memory is allocated and freed.
     pub steps: u32,
-    /// Memory that the reclaimer keeps free. Guess: as much as `free` shows on servers that have run for
-    /// days.
+    /// Memory that the reclaimer keeps free. Guess: as much free memory as the tool `free` shows on servers
+    /// that have run for days.
     pub free_permille: u32,
     /// The services: processes that live for hours.
     pub services: Services,
@@ -46,12 +46,12 @@ pub struct Services {
     pub permille: u32,
     /// Memory of one service. Guess.
     pub each_permille: u32,
-    /// Average life of a service before it is restarted: a third of a day. Guess.
+    /// Average life of a service from its start to its restart: a third of a day. Guess.
     pub life_steps: u32,
     /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Memory of receive rings and similar kernel buffers, in thousandths of the service's memory, and in
-    /// addition to this memory. The rings live as long as the service. Guess.
+    /// Memory of receive rings and similar kernel buffers of a service, in thousandths of the service's
+    /// memory. The service's memory does not include its rings. The rings live as long as the service. Guess.
     pub rings_permille: u32,
 }
 
@@ -59,15 +59,15 @@ pub struct Services {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Builds {
-    /// Memory of all build processes during the day. At night, the processes use a tenth of this memory.
-    /// Guess.
+    /// Memory of all build processes during the day. At night, build processes use a tenth of the memory that
+    /// they use during the day. Guess.
     pub permille: u32,
     /// Number of pages of the smallest process. In the recording `k618_2c_make_lua_j4`, 687 pages were
     /// allocated for each fork.
     pub pages_min: u32,
     /// Number of pages of the largest process. Guess.
     pub pages_max: u32,
-    /// Average life of a process. Guess: real builds have more processes, and each of them lives for a
+    /// Average life of a process. Guess: real builds have more processes, and each process lives for a
     /// shorter time.
     pub life_steps: u32,
     /// Number of kernel pages (page tables, stacks, objects) for each thousand pages of a process. Of the
@@ -76,8 +76,9 @@ pub struct Builds {
     pub unmovable_permille: u32,
     /// Share of a build's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Chance that a random CPU frees blocks of a process, and not the allocating CPU. In the recordings,
-    /// another CPU freed 4.7 % (`k618_2c_make_lua_j4`) and 15 % (`k618_2c_make_openssl_j4`) of the blocks.
+    /// Chance, in thousandths, that a random CPU frees blocks of a process, and not the allocating CPU. In
+    /// the recordings, another CPU freed 4.7 % (`k618_2c_make_lua_j4`) and 15 % (`k618_2c_make_openssl_j4`)
+    /// of the blocks.
     pub remote_permille: u32,
 }
 
@@ -110,7 +111,8 @@ pub struct Files {
     /// Number of files that share a block of 4 pages for their inodes and directory entries. Rounded: a slab
     /// of `ext4_inode_cache` has 27 inodes in 8 pages.
     pub inodes_in_slab: u32,
-    /// Chance that a file was used again when it is about to leave the cache, so that it stays. Guess.
+    /// Chance, in thousandths, that a file was used again before it would leave the cache, so that the file
+    /// stays in the cache. Guess.
     pub used_again_permille: u32,
     /// Memory of the inodes that the nightly scan of all files reads. Guess.
     pub scan_permille: u32,
@@ -120,12 +122,13 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Slabs {
-    /// Memory of short-lived objects during the day. At night there are fewer short-lived objects. Guess.
+    /// Memory of short-lived objects during the day. At night, short-lived objects have less memory than
+    /// during the day. Guess.
     pub short_permille: u32,
     /// Average life of short-lived objects. Guess.
     pub short_life_steps: u32,
     /// Memory of long-lived objects at the end of the day. At the beginning of the day, long-lived objects
-    /// have a fifth of their memory at the end. Guess.
+    /// have a fifth of the memory that they have at the end of the day. Guess.
     pub long_permille: u32,
     /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,
@@ -150,12 +153,13 @@ pub struct Network {
     /// of the buffers live for 8 ms at most. The simulated day replaces buffers about a thousand times less
     /// often.
     pub replaced_permille: u32,
-    /// Number of blocks of 8 pages in a thousand blocks. In `k612_2c_tcp` nearly all unmovable blocks have 8
-    /// pages (8285 of 8371), and in `k618_2c_hackbench_sock` hardly any. Guess: half.
+    /// Number of blocks of 8 pages in a thousand blocks. In the recording `k612_2c_tcp`, nearly all unmovable
+    /// blocks have 8 pages (8285 of 8371). In the recording `k618_2c_hackbench_sock`, hardly any unmovable
+    /// block has 8 pages. Guess: half of the blocks.
     pub eights_permille: u32,
     /// Share of the buffers that interrupt handlers request. These requests cannot wait. Guess.
     pub atomic_permille: u32,
-    /// Chance that a random CPU frees a buffer, and not the allocating CPU. In the recording
+    /// Chance, in thousandths, that a random CPU frees a buffer, and not the allocating CPU. In the recording
     /// `k618_2c_hackbench_sock`, another CPU freed 48 % of the blocks.
     pub remote_permille: u32,
 }
@@ -245,12 +249,12 @@ impl Default for Network {
 
 /// Frames in a GiB.
 const GIB_FRAMES: u64 = 1 << 18;
-/// Largest sum of the shares of memory in a day's parameters, in thousandths.
+/// Limit of the sum of the shares of memory in a day's parameters, in thousandths.
 const USED_MOST_PERMILLE: u32 = 850;
 
 impl Parameters {
-    /// Returns a day with a quarter of the steps and of the memory. Use it to see quickly whether everything
-    /// works.
+    /// Returns a day with a quarter of the steps and of the memory of the default day. The shorter day shows
+    /// quickly whether the simulation works.
     #[must_use]
     pub fn quick() -> Self {
         let mut quick = Self { memory_gib: 16, steps: 900, ..Self::default() };
@@ -263,7 +267,8 @@ impl Parameters {
         quick
     }
 
-    /// Reads a day from a TOML file, and checks it. A key that the file lacks keeps its default value.
+    /// Reads a day from a TOML file, and checks it. A parameter that the file does not mention keeps its
+    /// default value.
     ///
     /// # Errors
     /// Returns an error that names the file and the mistake in the file.
@@ -293,9 +298,9 @@ impl Parameters {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // Count builds twice: the last process to begin may exceed their share, and kernel memory for
-            // processes comes in addition. Count jobs twice, because a job may still run when the next job
-            // begins.
+            // The memory of builds counts twice: the last build process to begin may exceed
+            // `builds.permille`, and kernel memory for processes comes in addition. The memory of jobs counts
+            // twice, because a job may still run when the next job begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),
             self.slabs.short_permille,

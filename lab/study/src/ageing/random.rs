@@ -3,7 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 
-/// A stream of numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Random(SplitMix64);
 
@@ -30,14 +30,14 @@ impl Random {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Returns a number from `least` to `most`. Its logarithm is evenly distributed, so small numbers are
-    /// frequent.
+    /// Returns a number from `least` to `most`. The logarithm of the number is evenly distributed, so small
+    /// numbers are frequent.
     pub(super) fn log_uniform(&mut self, least: u64, most: u64) -> u64 {
         let (least, most) = (least.max(1) as f64, most.max(1) as f64);
         (least * (most / least).powf(self.part())).round() as u64
     }
 
-    /// Returns an exponentially distributed number with this mean.
+    /// Returns an exponentially distributed number with the mean `mean`.
     pub(super) fn exponential(&mut self, mean: u64) -> u64 {
         (-(1.0 - self.part()).ln() * mean as f64).round() as u64
     }

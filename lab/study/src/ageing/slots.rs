@@ -9,7 +9,8 @@ const NONE: Slot = Slot::MAX;
 /// The table of live blocks. A block occupies one place of the table.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// For a place in use, the next block of the same chain. For a free place, the next free place.
+    /// For each place of the table: the next block of the same chain if the place is in use, and the next
+    /// free place otherwise.
     next: Vec<Slot>,
     orders: Vec<u8>,
     unused: Option<Slot>,

@@ -2,8 +2,8 @@
 
 use super::slots::Chain;
 
-/// Number of pages that a user of memory allocates, or of blocks that it frees, before another user goes on.
-/// Users alternate, because on a real machine they run at the same time.
+/// Number of pages that a user of memory allocates, or of blocks that the user frees, before another user of
+/// memory continues. The users alternate, because on a real machine they run at the same time.
 pub(super) const TURN_PAGES: u64 = 64;
 
 /// A process. When a process ends, all of its memory is freed at once.
@@ -11,8 +11,9 @@ pub(super) const TURN_PAGES: u64 = 64;
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Number of the process's own pages that are not allocated yet. `huge_left` counts the huge pages among
-    /// these pages. `unmovable_left` counts kernel pages for the process that are not allocated yet.
+    /// Number of the process's own pages that are not allocated yet. `huge_left` counts the huge pages that
+    /// are not allocated yet. `unmovable_left` counts kernel pages for the process that are not allocated
+    /// yet.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
@@ -33,16 +34,16 @@ pub(super) enum Kind {
     Job,
 }
 
-/// Work of one user of memory that remains in this step.
+/// The work that one user of memory still has to do in this step.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// A process allocates this many pages.
+    /// A process has `pages` pages to allocate.
     Grow { process: usize, pages: u64 },
     /// The kernel reads pages of files into memory.
     Read { pages: u64 },
     /// The kernel reads inodes into memory.
     Scan { inodes: u64 },
-    /// The kernel allocates pages of slabs. `life_steps` is the mean life of these slabs.
+    /// The kernel allocates pages of slabs. `life_steps` is the mean life of the slabs.
     Slabs { pages: u64, life_steps: u32 },
     /// The kernel allocates network buffers, and frees the same number of older buffers.
     Buffers { pages: u64 },

@@ -22,7 +22,7 @@ use super::{ContestError, ContestRow, Recording};
 pub enum AllocatorKind {
     /// Linux's allocator, under a policy.
     Linux(Box<Policy>),
-    /// This project's allocator (`pageset-blocks`), with an array of free blocks for each CPU above it, as in
+    /// This project's allocator (`pageset-blocks`), and above it an array of free blocks for each CPU, as in
     /// a kernel.
     OwnedBlocks,
     /// This project's allocator, called directly, without arrays.
@@ -33,14 +33,14 @@ impl AllocatorKind {
     /// The two kinds of this project's own allocator.
     pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
 
-    /// Returns the kind of allocator with this name.
+    /// Returns the kind of allocator called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let ours = || Self::OURS.into_iter().find(|ours| ours.name() == name);
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
-    /// Returns the name of the kind of allocator. For Linux's allocator, this is the name of the policy.
+    /// Returns the name of the kind of allocator. For Linux's allocator, returns the name of the policy.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -111,8 +111,8 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// The recorded time of the operation that this thread repeats now. The time is in a thread-local
-    /// variable, because the allocator reads it by a function without arguments.
+    /// The recorded time of the operation that this thread repeats now. The recorded time is in a
+    /// thread-local variable, because the allocator reads this time by a function without arguments.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -143,7 +143,8 @@ impl Counting for EveryCpu<'_> {
 /// A machine's memory, described as the constructors of the allocators expect it.
 struct Grounds<'m> {
     machine: &'m Layout,
-    /// The range of frames of each zone. A zone has as many frames as the recorded zone manages.
+    /// The range of frames of each zone. A zone has as many frames as the zone of the recorded machine
+    /// manages.
     regions: Vec<[Range<u64>; 1]>,
     nodes: Vec<NodeId>,
 }

@@ -2,13 +2,13 @@
 //! this project's own.
 //!
 //! A [replay](pageset_replay::replay()) repeats a recording on page sets only, and a page set handles all
-//! pages alike. In a whole allocator, pages differ: it depends on the freed pages whether a pageblock becomes
+//! pages alike. In a whole allocator, pages differ: which pages are freed decides whether a pageblock becomes
 //! whole. So a contest allocates each block that the recording allocates, and later frees this block. Each
 //! operation runs on the recorded CPU, in the recorded order.
 //!
 //! `recording` holds the operations. `allocator_kind` builds an allocator for the recorded machine. `stage`
 //! repeats the recorded operations on the allocator. `page_set_lines` counts changes of a page set that
-//! another CPU changed last. `row` has the result.
+//! another CPU changed last. `row` has the resulting counts.
 
 mod allocator_kind;
 mod page_set_lines;
@@ -49,9 +49,9 @@ const MOST_FRAMES: u64 = 1 << 28;
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
-    /// Repeats the recording on an allocator of the given kind, for the given machine. At first, all memory
-    /// of the machine is free. The running time grows with the number of events, and the need for memory
-    /// grows with the size of the machine.
+    /// Repeats the recording on an allocator of the given kind, for the given machine. All memory of the
+    /// machine is free before the first operation. The running time of `play` grows with the number of
+    /// events, and its need for memory grows with the size of the machine.
     ///
     /// # Errors
     /// Returns a [`ContestError`] if the machine is impossible.

@@ -1,5 +1,6 @@
-//! Counts how often a CPU of Linux's allocator changes a page set that another CPU changed last. This happens
-//! only under policies that send a freed page back to the page set of the CPU that owns the page.
+//! Counts how often a CPU of Linux's allocator changes a page set that another CPU changed last. A CPU
+//! changes other CPUs' page sets only under policies that send a freed page back to the page set of the CPU
+//! that owns the page.
 
 use pageset_blocks::CONTENDED_NS;
 use pageset_core::{CpuId, ZoneId};
@@ -13,7 +14,7 @@ pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
     /// Number of times that a CPU changed a page set that another CPU had changed last.
     pub(super) passed: u64,
-    /// The part of `passed` that came less than [`CONTENDED_NS`] after the other CPU's change.
+    /// Number of the changes in `passed` that came less than [`CONTENDED_NS`] after the other CPU's change.
     pub(super) contended: u64,
 }
 

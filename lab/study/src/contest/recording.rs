@@ -3,7 +3,7 @@
 use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation, What};
 use pageset_trace::{TraceError, TraceReader};
 
-/// A recording in memory. It can be repeated any number of times.
+/// A recording in memory, which a caller can repeat any number of times.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub(super) operations: Vec<Operation>,
@@ -37,7 +37,7 @@ impl Recording {
         Ok(Self { operations, blocks: allocated as usize, cpus, left_out })
     }
 
-    /// Number of allocations and frees that are repeated.
+    /// Number of allocations and frees that [`play`](Self::play) repeats.
     #[must_use]
     pub fn events(&self) -> usize {
         self.operations.len()

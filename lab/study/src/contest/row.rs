@@ -18,14 +18,15 @@ pub struct ContestRow {
     #[serde(flatten)]
     pub shared: SharedCounts,
     /// Average number of free frames, over the time of the recording, that CPUs held for themselves. Other
-    /// CPUs cannot take held frames.
+    /// CPUs cannot take frames that a CPU holds for itself.
     pub held_mean: f64,
-    /// Largest number of held frames at one time, of all CPUs together.
+    /// Largest number of free frames that all CPUs together held for themselves at one time.
     pub held_peak: u64,
     /// Average number of free frames, over the time of the recording, that were reserved for one CPU. Other
     /// CPUs take reserved frames if memory is short.
     pub at_hand_mean: f64,
-    /// Number of held frames after two idle seconds at the end of the recording.
+    /// Number of free frames that CPUs held for themselves after two idle seconds at the end of the
+    /// recording.
     pub held_idle: u64,
     /// Number of pageblocks that are completely free after the last event.
     pub whole_at_end: u64,

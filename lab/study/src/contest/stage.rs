@@ -14,19 +14,19 @@ const LOOKS: u64 = 500;
 /// Number of ticks in two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Largest number of ticks that a CPU does in one gap between two events of the recording. After so many
-/// ticks, page sets do not change any more.
+/// Largest number of ticks that a CPU does in one gap between two events of the recording. After
+/// [`MOST_TICKS`] ticks, page sets do not change any more.
 const MOST_TICKS: u64 = 100;
 
 /// An allocator that keeps additional counters.
 pub(super) trait Counting: FrameAllocator {
-    /// Sets the recorded time of the next calls. Counters of contended lines need the time between two
-    /// changes.
+    /// Sets the recorded time of the next calls of the allocator. Counters of contended lines need the time
+    /// between two changes.
     fn set_time_ns(&self, now_ns: u64);
     /// Records that this CPU allocated a block, or is about to free a block.
     fn note(&self, cpu: CpuId, pfn: Pfn);
     /// Returns counts of accesses to data that several CPUs use, since the allocator was built. The
-    /// allocator's own `FrameUsage` does not contain these counts.
+    /// allocator's own `FrameUsage` has only one such count, `shared_visits`.
     fn counted(&self) -> SharedCounts;
 }
 
@@ -71,7 +71,8 @@ impl<A: Counting> Stage<'_, A> {
                 next_look_ns = operation.ts_ns.saturating_add(look_ns);
             }
             self.allocator.set_time_ns(operation.ts_ns);
-            // Limit the CPU number, because a damaged or malicious recording may have any number.
+            // The remainder limits the CPU number, because a damaged or malicious recording may have any CPU
+            // number.
             let cpu = CpuId(u32::from(operation.cpu) % self.cpus);
             match operation.what {
                 What::Alloc { block: BlockName::Alone(block), order, migratetype, highest } => {

@@ -1,13 +1,13 @@
-//! Models caches while the kernel copies or clears huge pages and processes then write them. The model shows
-//! how much of a huge page stays in a cache, depending on the order of the kernel's visits to base pages (4
-//! KiB). The model also shows the cost of misses if all processes wait for the same memory. The model leaves
-//! out the latencies of single lines, TLBs, and the memory of a second socket. Prefetching appears only as a
-//! cost ([`Chip::jump_ns`]).
+//! Models caches while the kernel copies or clears huge pages, and while processes write these pages
+//! afterwards. The model shows how much of a huge page stays in a cache, depending on the order of the
+//! kernel's visits to base pages (4 KiB). The model also shows the cost of misses if all processes wait for
+//! the same memory. The model has no TLBs, no memory of a second socket, and no latencies of single lines.
+//! The model knows prefetching only as a cost ([`Chip::jump_ns`]).
 //!
 //! A cache has either all or nothing of a base page. For each huge page of a process, the kernel copies or
-//! clears the page in the given order, and then the process writes each base page once. The processes share
-//! the last-level cache and its path to memory. So processes evict each other's pages, and a miss waits until
-//! memory has served earlier misses.
+//! clears the huge page in the given order, and then the process writes each base page once. The processes
+//! share the last-level cache and its path to memory. So processes evict each other's pages, and a miss waits
+//! until memory has served earlier misses.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -21,9 +21,9 @@ use super::chip::{Act, Chip, PAGES, Walk};
 
 /// Number of huge pages of each process that count in the results, after the warm-up. Chosen.
 const COUNTED: u64 = 24;
-/// Longest pause of a process after a huge page, as a share of the time to move a huge page between the
+/// Longest pause of a process after a huge page, as a fraction of the time to move a huge page between the
 /// process and memory three times. Chosen. Without pauses, all processes would soon wait for memory at the
-/// same time. The times of the results do not include the pauses.
+/// same time. The times in [`Played`] do not include the pauses.
 const PAUSE: f64 = 0.1;
 /// Number of equal parts of the writes to a huge page, from the first write to the last. The model counts the
 /// hits of each part.
@@ -36,9 +36,11 @@ pub struct Played {
     pub system_us: f64,
     /// Time that the program needs for one huge page.
     pub user_us: f64,
-    /// Share of base pages that a cache still had when the process wrote them, for each of the [`PARTS`].
+    /// Fraction of base pages that a cache still had when the process wrote the base pages, for each of the
+    /// [`PARTS`].
     pub hits: [f64; PARTS],
-    /// Share of the source's base pages that a cache already had, because another process had read them.
+    /// Fraction of the source's base pages that a cache already had, for example because another process had
+    /// read them.
     pub source_hits: f64,
 }
 
@@ -49,7 +51,7 @@ impl Played {
         self.system_us + self.user_us
     }
 
-    /// Share of base pages that a cache still had when the process wrote them.
+    /// Fraction of all base pages that a cache still had when the process wrote the base pages.
     #[must_use]
     pub fn hit_share(&self) -> f64 {
         self.hits.iter().sum::<f64>() / PARTS as f64
@@ -64,7 +66,7 @@ struct Visit {
 }
 
 /// Runs the model with `order`. `target` is the base page that the program writes first, or `None` if the
-/// kernel does not know this base page.
+/// kernel does not know which base page that is.
 #[must_use]
 pub fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, walk: Walk) -> Played {
     // The library's own order keeps the base pages around the target in the cache: a sixteenth of the
@@ -87,7 +89,8 @@ pub fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, wal
         own: (0..chip.processes).map(|_| Cache::new(chip.own_kib / 4)).collect(),
         shared: Cache::new(chip.shared_kib / 4),
         random: stream(1, "huge-copy", CpuId(0)),
-        // Counting begins when the processes have touched about twice as many pages as the caches hold.
+        // The results begin to count when the processes have touched about twice as many pages as the caches
+        // hold.
         warm: 2 + (chip.shared_kib / chip.processes + chip.own_kib) as u64 / 1024,
         memory_free_ns: 0.0,
         total: Played::default(),
@@ -139,7 +142,7 @@ impl Model<'_> {
         self.total
     }
 
-    /// Copies, clears or writes one base page. Returns the time that this step takes.
+    /// Copies, clears or writes one base page. Returns the time for this base page, in nanoseconds.
     fn step(&mut self, now_ns: f64, process: usize, done: u64) -> f64 {
         let (huge, at) = (done / (2 * PAGES as u64), done as usize % (2 * PAGES));
         let counts = f64::from(u8::from(huge >= self.warm));
@@ -158,7 +161,7 @@ impl Model<'_> {
                 moved += written + u64::from(!is_hit);
                 self.total.source_hits += counts * f64::from(u8::from(is_hit));
             }
-            // The kernel stores whole lines, so a line is not read before it is stored.
+            // The kernel stores whole lines, so the processor does not read a line before the store.
             moved += match store {
                 Store::Cached => self.touch(process, own + page, true).1,
                 Store::Stream => 1,
@@ -202,9 +205,9 @@ impl Model<'_> {
     }
 }
 
-/// A cache of base pages. To make room, the cache chooses some base pages at random, and evicts that base
-/// page of these that was used longest ago. A set-associative cache with hashed addresses behaves nearly in
-/// the same way.
+/// A cache of base pages. To make room, the cache chooses some base pages at random, and evicts the chosen
+/// base page that was used longest ago. A real set-associative cache with hashed addresses evicts nearly by
+/// the same rule, because hashing makes the pages of a set a random choice.
 struct Cache {
     room: usize,
     /// The base pages in the cache, each with the time of its last use and whether the page was written.
@@ -229,7 +232,7 @@ impl Cache {
         Some(is_dirty)
     }
 
-    /// Puts a base page into the cache. Returns the base page that was evicted, if there is one.
+    /// Puts a base page into the cache. Returns the base page that the cache evicted, if the cache was full.
     fn put(&mut self, page: u64, is_dirty: bool, ways: usize, random: &mut Stream) -> Option<(u64, bool)> {
         if self.room == 0 {
             return Some((page, is_dirty));

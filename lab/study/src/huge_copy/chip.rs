@@ -17,7 +17,8 @@ pub struct Chip {
     pub own_kib: usize,
     /// Size of the last-level cache, in KiB.
     pub shared_kib: usize,
-    /// Number of base pages that the last-level cache compares when it evicts the oldest of them.
+    /// Number of base pages that the last-level cache chooses at random before it evicts the oldest chosen
+    /// base page.
     pub ways: usize,
     /// Time that the program needs to write a word that is in a cache.
     pub word_ns: f64,
@@ -25,11 +26,11 @@ pub struct Chip {
     pub memory_gb_per_s: f64,
     /// Bandwidth of memory for a process that runs alone.
     pub process_gb_per_s: f64,
-    /// Time that the kernel loses if the next base page does not follow the previous one in memory. A copy
-    /// loses this time only once, not once for the source and once for the target.
+    /// Time that the kernel loses if the next base page does not follow the previous base page in memory. A
+    /// copy loses `jump_ns` only once for each jump, not once for the source and once for the target.
     pub jump_ns: f64,
-    /// Time of each call of the function that copies or clears. Depending on the order, the kernel needs one
-    /// call for the whole huge page, a few calls, or one call for each base page.
+    /// Time of each call of the function that copies or clears. Depending on the order of visits, the kernel
+    /// needs one call for the whole huge page, a few calls, or one call for each base page.
     pub call_ns: f64,
     /// Whether all processes copy the same pages, as after a fork.
     pub shares_source: bool,
@@ -56,7 +57,7 @@ pub enum Walk {
 }
 
 impl Walk {
-    /// Returns the base pages in this order.
+    /// Returns the base pages in the order in which the process writes them.
     #[must_use]
     pub fn pages(self) -> Vec<usize> {
         let mut pages: Vec<_> = (0..PAGES).collect();

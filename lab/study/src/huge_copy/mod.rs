@@ -1,7 +1,7 @@
-//! Copying or clearing huge pages and then writing them, in a model of caches and on this machine.
+//! Copies or clears huge pages and then writes them, in a model of caches and on this machine.
 //!
 //! `caches` models the caches and `chip` has the inputs of the model. `workload` runs on this machine, and
-//! `counters` counts its instructions and cycles.
+//! `counters` counts the workload's instructions and cycles.
 
 mod caches;
 mod chip;

@@ -1,5 +1,5 @@
 //! The benchmark anon-cow-seq of vm-scalability: a parent has memory, and each child writes all of this
-//! memory. So each child copies the memory page by page.
+//! memory. So each child copies the parent's memory page by page.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -13,10 +13,10 @@ use pageset_pageops::Method;
 
 use super::counters::Counters;
 
-/// Number of huge pages of the parent: 256 MiB, more than a cache holds.
+/// Number of huge pages of the parent. 128 huge pages are 256 MiB, more than a cache holds.
 const PAGES: usize = if cfg!(test) { 2 } else { 128 };
 
-/// The load: the memory of the parent and of its children.
+/// The memory of the parent and of its children.
 #[derive(Debug)]
 pub struct AnonCow {
     parent: HugeMemory,
@@ -32,13 +32,13 @@ struct Child {
 /// The result of one run of all children.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Bytes per second that all children together copy, as in the published runs.
+    /// Number of bytes per second that all children together copy.
     pub bytes_per_s: f64,
     /// Mean time of copying one huge page.
     pub copy_us: f64,
     /// Mean time that a child takes to write one huge page.
     pub write_us: f64,
-    /// Instructions per cycle of all children, or the reason why they were not counted.
+    /// Instructions per cycle of all children, or the reason why the instructions were not counted.
     pub ipc: Result<f64, String>,
 }
 
@@ -46,7 +46,7 @@ pub struct Measured {
 struct Passed {
     seconds: f64,
     copy_seconds: f64,
-    /// Instructions and cycles.
+    /// Numbers of instructions and cycles.
     counts: Result<(u64, u64), String>,
 }
 

@@ -28,7 +28,8 @@ const ORDER: Parameter = Parameter {
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
-/// The parent runs on the first CPU. Each CPU runs one child after another.
+/// The benchmark anon-cow-seq. The parent runs on the first CPU. Each CPU, also the first CPU, runs one child
+/// after another.
 pub(super) const ANON_COW_SEQ: Workload = Workload {
     name: "anon-cow-seq",
     summary: "vm-scalability anon-cow-seq: children write all of their parent's memory, page by page",
@@ -48,8 +49,9 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // The channels of this benchmark carry no messages. The parent closes a channel to let a child begin. A
-    // child closes a channel to let the parent end.
+    // The channels of this benchmark carry no messages. The parent closes a channel in `forks` to let a child
+    // begin. Each CPU except the first CPU closes the channel `exits` after its last child, so that the
+    // parent can end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));
@@ -77,7 +79,7 @@ fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
     while (filled.len() as u64) < blocks && target.running() {
-        // If memory is full, the children inherit fewer blocks.
+        // If memory is full, the parent fills fewer blocks, so the children inherit fewer blocks.
         let Ok(pfn) = target.alloc(order, MigrateType::Movable, Fill::Zeroed) else { break };
         filled.push((pfn, order));
     }
@@ -114,7 +116,7 @@ impl Child {
                     break;
                 }
                 if let Some((pfn, order)) = self.memory.copy_on_write(target, *source) {
-                    // The fault copied the block. Now the child writes each word.
+                    // The fault has copied the block. Now the child writes each word of the copied block.
                     let pages = u64::from(order.frames());
                     target.touch(pfn, pages * u64::from(PAGE_BYTES), Access::Write);
                     target.score(pages);

@@ -1,5 +1,6 @@
 //! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. The kernel maps the
-//! shared page of zeros wherever the program reads, so it allocates only page tables (spec fault.md §4.2).
+//! shared page of zeros wherever the program reads, so the kernel allocates only page tables (spec fault.md
+//! §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +27,7 @@ const READ_NS: Parameter = Parameter {
     source: "guess: a TLB miss and a cache miss",
 };
 
-/// Each CPU has a process of its own.
+/// The benchmark anon-r-rand, with a separate process on each CPU.
 pub(super) const ANON_R_RAND: Workload = Workload {
     name: "anon-r-rand",
     summary: "vm-scalability anon-r-rand: random reads of untouched memory, only page tables",
@@ -45,7 +46,7 @@ pub(super) const ANON_R_RAND_MT: Workload = Workload {
     ..ANON_R_RAND
 };
 
-/// For each 2 MiB of the memory, whether these 2 MiB have a page table.
+/// For each part of 2 MiB of the process's memory, whether this part has a page table.
 type Present = Arc<Mutex<Vec<bool>>>;
 
 fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
@@ -68,8 +69,8 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
                     let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
                     !std::mem::replace(&mut present[place], true)
                 };
-                // Memory is so large that nearly every read is the first read of its page, so each read takes
-                // a fault.
+                // The process's memory is so large that nearly every read is the first read of its page. So
+                // the model lets each read take a fault.
                 let mut fault = |target: &mut dyn crate::Target| {
                     target.compute(fault_ns);
                     if is_first {

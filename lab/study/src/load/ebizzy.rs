@@ -7,7 +7,7 @@ use super::setup::{Parameter, PlanError, Setup};
 use super::workload::Workload;
 use crate::lru::{self, Lru};
 
-/// Pages of a record. Source: spec fault.md §4.3, 512 KiB.
+/// Number of pages of a record. Source: spec fault.md §4.3, 512 KiB.
 const RECORD_PAGES: u32 = 128;
 const RECORD_NS: Parameter = Parameter {
     key: "record_ns",
@@ -24,7 +24,7 @@ const MAPPED: Parameter = Parameter {
     source: "guess: spec fault.md §4.3, \"few page events\"",
 };
 
-/// One thread on each CPU. All threads share one address space.
+/// The benchmark ebizzy, with one thread on each CPU. All threads share one address space.
 pub(super) const EBIZZY: Workload = Workload {
     name: "ebizzy",
     summary: "ebizzy: threads copy and search records of 512 KiB, mostly in memory that malloc keeps",

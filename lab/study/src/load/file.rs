@@ -1,4 +1,5 @@
-//! A file whose pages are cached, and the two tests that read and write such a file (spec fault.md §4.1).
+//! A file whose pages are cached, and the benchmarks read1 and write1, which read or write such a file (spec
+//! fault.md §4.1).
 
 use pageset_core::{MigrateType, Order};
 
@@ -12,7 +13,7 @@ use crate::target::{Block, Fill, Target};
 pub(super) struct File(Vec<Block>);
 
 impl File {
-    /// Allocates the cached pages of a file with `pages` pages.
+    /// Allocates all `pages` pages of a cached file.
     pub(super) fn filled(target: &mut dyn Target, pages: u64) -> Self {
         let mut page = || target.alloc(Order::ZERO, MigrateType::Movable, Fill::Undefined).ok();
         Self((0..pages).filter_map(|_| page()).map(|pfn| (pfn, Order::ZERO)).collect())

@@ -1,8 +1,8 @@
 //! hackbench: groups of 20 senders and 20 receivers. Each sender sends messages of 100 bytes to each receiver
 //! of its group, through pipes or sockets (spec fault.md §4.3).
 //!
-//! The model has no single tasks, because the benchmark's many tasks move between CPUs. Instead, each CPU
-//! alternates between sending and receiving, and sends each message to a random CPU.
+//! The model has no single tasks, because the benchmark's many tasks move between CPUs. Instead of single
+//! tasks, each CPU alternates between sending and receiving, and sends each message to a random CPU.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::target::{ChannelId, Fill, Message, Received, Target};
 
 /// Number of senders in a group, and number of receivers. Source: spec fault.md §4.3.
 const GROUP: u64 = 20;
-/// Bytes of a message. Source: spec fault.md §4.3.
+/// Number of bytes of a message. Source: spec fault.md §4.3.
 const MESSAGE_BYTES: u32 = 100;
 /// Number of messages that one page of a pipe holds. Source: spec fault.md §4.3.
 const MESSAGES_PER_PAGE: u64 = 40;
@@ -78,8 +78,8 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // The capacity of all pipes together, divided equally among the CPUs, is the number of messages that may
-    // wait for one CPU.
+    // The number of messages that may wait for one CPU follows from the capacity of all pipes together,
+    // divided equally among the CPUs.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
@@ -97,7 +97,8 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Largest number of messages that may wait for one CPU. The limit keeps memory bounded. Guess.
+/// Largest number of messages that may wait for one CPU. The limit bounds the memory of waiting messages.
+/// Guess.
 const INBOX_MAX: u64 = 4096;
 
 /// The tasks of one CPU.
@@ -113,11 +114,12 @@ struct Tasks {
 impl Tasks {
     fn run(self, target: &mut dyn Target) {
         while target.running() {
-            // The senders' turn: each sender sends as many messages as it has receivers, to random CPUs.
+            // In the senders' turn, the CPU sends `turn_messages` messages to random CPUs.
             for _ in 0..self.turn_messages {
                 self.send(target);
             }
-            // The receivers' turn: the receivers read messages that have arrived.
+            // In the receivers' turn, the CPU reads messages that have arrived, at most twice as many as it
+            // has sent.
             for _ in 0..self.turn_messages.saturating_mul(2) {
                 let Received::Message(message) = target.try_receive(self.inbox) else { break };
                 self.consume(target, message);
@@ -146,8 +148,8 @@ impl Tasks {
         };
         target.compute(self.message_ns * message.bytes);
         let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
-        // If the queue is full because the receiver's CPU reads too slowly, this CPU consumes the message
-        // itself.
+        // If the queue is full because the receiver's CPU reads too slowly, the sending CPU consumes the
+        // message itself.
         refused.into_iter().for_each(|message| self.consume(target, message));
     }
 

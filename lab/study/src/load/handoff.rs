@@ -47,11 +47,13 @@ const USER_NS: Parameter = Parameter {
     source: "guess: four purgers keep up with some hundred CPUs",
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
-/// Largest number of messages that wait for a receiver. Guess: with so many messages, a short pause of one
-/// CPU does not stop the other CPU.
+/// Largest number of messages that wait for a receiver. Guess: with room for so many messages, a short pause
+/// of the receiver's CPU does not stop the sender's CPU, and a short pause of the sender's CPU does not stop
+/// the receiver's CPU.
 const WAITING: u32 = 16;
 
-/// Pairs of CPUs: one CPU fills pages, and the other CPU reads and frees these pages.
+/// The benchmark producer-consumer, with pairs of CPUs. The first CPU of a pair fills pages, and the second
+/// CPU reads and frees these pages.
 pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     name: "producer-consumer",
     summary: "pairs of CPUs: one CPU fills single pages, the other reads and frees these pages",
@@ -62,7 +64,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     build: build_pairs,
 };
 
-/// A few CPUs free the pages that all other CPUs have faulted in.
+/// The benchmark purger: a few CPUs free the pages that all other CPUs have faulted in.
 pub(super) const PURGER: Workload = Workload {
     name: "purger",
     summary: "four CPUs free the pages that all other CPUs fault in",
@@ -129,7 +131,7 @@ fn build_purgers(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The program that takes page faults, on a CPU that is not a purger.
+/// The program of a CPU that is not a purger. The program faults in pages.
 struct Program {
     lru: Lru,
     heaps: Vec<ChannelId>,

@@ -22,10 +22,11 @@ const COMPILER_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, most are small",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
-/// Memory of the largest compiler process, divided by the memory of the smallest. Source: spec fault.md §4.3,
-/// 50000 divided by 1000.
+/// Memory of the largest compiler process, divided by the memory of the smallest compiler process. Source:
+/// spec fault.md §4.3, 50000 divided by 1000.
 const LARGEST_BY_SMALLEST: u64 = 50;
-/// Number of doublings from the size of the smallest compiler process to the size of the largest, rounded up.
+/// Number of times that the size of the smallest compiler process must be doubled to reach the size of the
+/// largest compiler process, rounded up.
 const DOUBLINGS: u64 = LARGEST_BY_SMALLEST.ilog2() as u64 + 1;
 const SMALL_PAGES: Parameter = Parameter {
     key: "small_pages",
@@ -34,9 +35,9 @@ const SMALL_PAGES: Parameter = Parameter {
     meaning: "average number of anonymous pages of a process that is no compiler (make, sh, gcc, as)",
     source: "guess",
 };
-/// User time between two faults of a process, measured on an EPYC with 2 CPUs. The time is longer on the
-/// slower processors of the published studies. For gcc -O2 on larger files the time is longer too: 51 to 117
-/// us of user time for each minor fault.
+/// User time between two faults of a process, measured on an EPYC with 2 CPUs. The user time between two
+/// faults is longer on the slower processors of the published studies. The user time is longer for gcc -O2 on
+/// larger files too: 51 to 117 us for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
@@ -66,35 +67,35 @@ const CGROUPS: Parameter = Parameter {
 const SMALL_PROCESSES: u32 = 4;
 /// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Time from the end of a process until its last objects are freed, all at once. The kernel keeps them for a
-/// grace period (RCU), because readers without a lock may still use them. Guess.
+/// Time from the end of a process until its last objects are freed, all at once. The kernel keeps these
+/// objects for a grace period (RCU), because readers without a lock may still use the objects. Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Share of the processes that end on a CPU other than the CPU where they began, in percent. Estimated from
+/// Percentage of the processes that end on another CPU than the CPU on which they began. Estimated from
 /// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the freed blocks were allocated by
-/// another CPU. The recording counts blocks and not processes, and does not show processes that moved to
-/// another CPU and back.
+/// another CPU. The estimate of 5 % is rough, because the recording counts blocks and not processes, and does
+/// not show processes that moved to another CPU and back.
 const MOVED_PERCENT: u64 = 5;
-/// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
-/// pages".
+/// Number of pages of a kernel stack. The kernel allocates the pages of a stack one by one. Source: spec
+/// fault.md §4.3, "4 x order-0 vmalloc stack pages".
 const STACK_PAGES: usize = 4;
 /// Number of stacks of dead processes that a CPU keeps for new processes. Source: spec fault.md §4.3, "2
 /// cached stacks per CPU".
 const STACKS_KEPT: usize = 2;
-/// Number of page tables of a process for upper levels, stack and libraries, without the leaf tables of its
-/// heap. Guess.
+/// Number of page tables of a process for upper levels, stack and libraries. The leaf tables of the process's
+/// heap are not included. Guess.
 const OTHER_TABLES: u32 = 9;
 /// The order of the top level of a process's page tables. Source: spec fault.md §4, "PGD order 0 or 1". The
 /// order is 1 if the kernel isolates page tables.
 const PGD_ORDER: u8 = 1;
-/// Number of pages of the file that a process writes, and that stays in the page cache. Guess.
+/// Number of pages of the file that a process writes. The file stays in the page cache. Guess.
 const OUTPUT_PAGES: u64 = 12;
 /// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Number of files that a process opens for the first time. Each of them needs a new directory entry and a
-/// new inode. Guess.
+/// Number of files that a process opens for the first time. Each newly opened file needs a new directory
+/// entry and a new inode. Guess.
 const NEW_FILES: usize = 6;
 
-/// `make -j N`, with one compilation on each CPU.
+/// The benchmark kbuild: `make -j N`, with one compilation on each CPU.
 pub(super) const KBUILD: Workload = Workload {
     name: "kbuild",
     summary: "make -j N of a kernel: short processes that fault in memory and free all memory when they end",
@@ -115,8 +116,8 @@ pub(super) const KBUILD: Workload = Workload {
     build,
 };
 
-/// The kernel objects of a process: for each kind, the size and the number of objects. The sizes are guesses,
-/// near the sizes in Linux 6.x.
+/// The kernel objects of a process: for each kind, the size and the number of objects. The sizes of the
+/// objects are guesses, near the sizes in Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space
@@ -163,7 +164,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Largest number of dead processes that wait on one CPU until their parents free their last memory. Guess.
+/// Largest number of dead processes whose last memory waits on one CPU until their parents free this memory.
+/// Guess.
 const GRAVE_MAX: u32 = 16;
 
 /// One of the N jobs that make runs at a time: a CPU, and the processes that run on this CPU one after
@@ -180,7 +182,8 @@ struct Slot {
     stacks: Vec<Vec<Block>>,
     output: VecDeque<Block>,
     kept_files: VecDeque<Object>,
-    /// Lists of objects of dead processes. For each list, the time in ns at which its objects are freed.
+    /// Lists of objects of dead processes, each with the time in ns at which the CPU frees the objects of the
+    /// list.
     deferred: VecDeque<(u64, Vec<Object>)>,
     cached_max: usize,
     page_ns: u64,
@@ -201,9 +204,9 @@ impl Slot {
         self.end(target);
     }
 
-    /// Draws the number of pages of a compiler process. First draws one of the ranges from a size to twice
-    /// this size, and then a size within the range. All ranges are equally likely, and so are all sizes
-    /// within a range.
+    /// Draws the number of pages of a compiler process. Each range of sizes goes from a size to twice this
+    /// size. The function draws a range, and then a size within the range. All ranges are equally likely, and
+    /// all sizes within a range are equally likely.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);
@@ -240,8 +243,8 @@ impl Slot {
             }
         }
         self.write_output(target);
-        // When a process exits, the kernel frees its memory in lists, then its page tables, and one grace
-        // period later its structures.
+        // When a process exits, the kernel frees the pages of the process in lists, then its page tables, and
+        // one grace period later its kernel structures.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
         let mut left = Vec::new();
         if is_moved {
@@ -250,7 +253,8 @@ impl Slot {
             self.memory.unmap(target);
         }
         pgd.into_iter().for_each(|block| target.free(block));
-        // The parent frees the first object (the task). The other objects are freed after the grace period.
+        // The parent frees the first object of the dead process (the task). This CPU frees the other objects
+        // after the grace period.
         let others = kept.objects.split_off(kept.objects.len().min(1));
         self.deferred.push_back((target.now_ns() + GRACE_NS, others));
         left.extend(self.stack_kept(stack));
@@ -265,7 +269,8 @@ impl Slot {
         }
     }
 
-    /// Returns a stack for a new process: a kept stack, or new single pages if the CPU keeps no stack.
+    /// Returns a stack for a new process: the stack of a dead process that the CPU keeps, or new single pages
+    /// if the CPU keeps no stack.
     fn stack(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.stacks.pop().unwrap_or_else(|| {
             let page = |target: &mut dyn Target| {
@@ -312,7 +317,8 @@ impl Slot {
         Vec::new()
     }
 
-    /// Sends the last memory of a dead process to its parent, on a random CPU. The parent frees the memory.
+    /// Sends the last memory of a dead process to the process's parent, on a random CPU. The parent frees
+    /// this memory.
     fn bury(&self, target: &mut dyn Target, rest: Message) {
         let parent = self.graves[(target.random() % self.graves.len() as u64) as usize];
         if let Err(rest) = target.try_send(parent, rest) {

@@ -1,6 +1,6 @@
 //! vm-scalability `lru-file-mmap-read`: processes read files larger than memory through mappings. So the page
 //! cache must free old pages as fast as it allocates new ones. Mostly, a page is freed on another CPU than
-//! the CPU that read it (spec fault.md §4.2).
+//! the CPU that read the page into the cache (spec fault.md §4.2).
 
 use super::page_cache::{CpuCache, PageCache};
 use super::plan::Plan;
@@ -35,7 +35,8 @@ const RECLAIM_NS: Parameter = Parameter {
 /// readahead of 128 KiB, which is general knowledge and not in the spec.
 const READAHEAD: u32 = 32;
 
-/// Sequential reads. If a page is not cached, the kernel reads further pages ahead.
+/// The benchmark lru-file-mmap-read, with sequential reads. If a page is not cached, the kernel reads further
+/// pages ahead.
 pub(super) const LRU_FILE_READ: Workload = Workload {
     name: "lru-file-mmap-read",
     summary: "vm-scalability lru-file-mmap-read: stream files through a full page cache",
@@ -46,7 +47,8 @@ pub(super) const LRU_FILE_READ: Workload = Workload {
     build: |setup| build(setup, READAHEAD),
 };
 
-/// Random reads. If a page is not cached, the kernel reads only this page.
+/// The benchmark lru-file-mmap-read-rand, with random reads. If a page is not cached, the kernel reads only
+/// this page.
 pub(super) const LRU_FILE_READ_RAND: Workload = Workload {
     name: "lru-file-mmap-read-rand",
     summary: "vm-scalability lru-file-mmap-read-rand: as lru-file-mmap-read, one page at a time",

@@ -19,14 +19,15 @@ const MMAP_NS: Parameter = Parameter {
     meaning: "work of one mmap or munmap outside the allocator, in ns",
     source: "guess",
 };
-/// Size of the structure that describes a mapping (VMA). Guess: near the size in all kernels of the published
-/// tables.
+/// Size of the structure that describes a mapping (VMA). Guess: near the size of this structure in all
+/// kernels of the published tables.
 const VMA_BYTES: u32 = 192;
 /// Number of page tables above the leaf table that one iteration needs. Source: spec fault.md §4.1, "leaf,
 /// maybe PMD/PUD".
 const UPPER_TABLES: u32 = 1;
 
-/// Each iteration maps memory, writes to its first page (the header of malloc), and unmaps the memory.
+/// The benchmark malloc1. Each iteration maps memory, writes to the first page of this memory (the header of
+/// malloc), and unmaps the memory.
 pub(super) const MALLOC1: Workload = Workload {
     name: "malloc1",
     summary: "will-it-scale malloc1, processes: malloc and free 128 MiB, of which one page is used",
@@ -41,8 +42,8 @@ pub(super) const MALLOC1: Workload = Workload {
 pub(super) const MALLOC1_THREADS: Workload = Workload {
     name: "malloc1-threads",
     summary: "will-it-scale malloc1, threads: as malloc1, in one address space",
-    // The threads queue for one lock, and their order in the queue affects the result. The measured time is
-    // long enough for each of 192 threads to get the lock a thousand times.
+    // The threads queue for one lock, and their order in the queue affects the result. The measured time of
+    // one second is long enough for each of 192 threads to get the lock a thousand times.
     duration_ms: (50, 1000),
     build: |setup| build_large(setup, Tasks::Threads),
     ..MALLOC1
@@ -61,8 +62,8 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let slabs = Arc::clone(&slabs);
         let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
-            // Begin at a random time. If all tasks began at once, they would always queue for the lock in the
-            // order of their CPUs.
+            // Each task begins at a random time. If all tasks began at once, they would always queue for the
+            // lock in the order of their CPUs.
             let ns = exponential_ns(target, out_of_step_ns);
             target.compute(ns);
             while target.running() {
@@ -92,7 +93,8 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// A control without page allocation: malloc serves each request from its own cache.
+/// The benchmark malloc2, a control without page allocation: malloc serves each request from malloc's own
+/// cache.
 pub(super) const MALLOC2: Workload = Workload {
     name: "malloc2",
     summary: "will-it-scale malloc2: malloc and free 1 KiB; a control, allocates no page",

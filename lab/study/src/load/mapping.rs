@@ -9,8 +9,9 @@ use crate::target::{Access, Block, Fill, Hold, LockId, Target};
 
 /// Number of pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
 pub(super) const TABLE_PAGES: u64 = 512;
-/// Number of pages that an unmap collects and frees as one list. Source: `mmu_gather` collects one page of
-/// pointers, which is general knowledge and not in the spec.
+/// Number of pages that an unmap collects and frees as one list. Source: `mmu_gather` collects pointers in
+/// one page, which also holds a header, so the page has fewer than 512 pointers. This fact about `mmu_gather`
+/// is general knowledge and not in the spec.
 const GATHER_PAGES: usize = 506;
 
 pub(super) const FAULT_NS: Parameter = Parameter {
@@ -61,8 +62,8 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Makes an empty mapping. `mmap` is the lock of the address space, if several workers share the address
-    /// space.
+    /// Makes an empty mapping. `mmap` is the lock of the address space. `mmap` is `None` if only one worker
+    /// uses the address space.
     pub(super) fn new(setup: &Setup<'_>, backing: Backing, lru: Lru, mmap: Option<LockId>) -> Self {
         Self {
             backing,
@@ -77,7 +78,7 @@ impl Mapping {
         }
     }
 
-    /// Takes the fault of a write to the mapping's next page. If no page table covers this page yet, also
+    /// Lets the task fault at a write to the mapping's next page. If no page table covers this page yet, also
     /// allocates a page table.
     pub(super) fn fault(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Shared);
@@ -111,8 +112,8 @@ impl Mapping {
         self.lru.add(target);
     }
 
-    /// Takes the fault of a write to a block that other processes share. Allocates a block of the same order,
-    /// and copies `source` to the new block. Returns `None` if there is no memory.
+    /// Lets the task fault at a write to a block that other processes share. Allocates a block of the same
+    /// order, and copies `source` to the new block. Returns `None` if there is no memory.
     pub(super) fn copy_on_write(&mut self, target: &mut dyn Target, source: Block) -> Option<Block> {
         let (from, order) = source;
         target.compute(self.fault_ns);
@@ -149,7 +150,7 @@ impl Mapping {
     }
 
     /// Unmaps everything for a task that has moved to another CPU. Returns the pages and the page tables,
-    /// which the other CPU must free.
+    /// which the task's new CPU must free.
     pub(super) fn unmap_for_another(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.lru.flush(target);
         target.compute(self.unmap_ns * self.pages.len() as u64);

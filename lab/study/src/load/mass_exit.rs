@@ -15,7 +15,7 @@ const PAGES: Parameter = Parameter {
     source: "guess: 4 MiB, so that each CPU runs several processes in a tenth of a second",
 };
 
-/// A service stops all of its processes at the same time, and starts new ones.
+/// The benchmark mass-exit: a service stops all of its processes at the same time, and starts new processes.
 pub(super) const MASS_EXIT: Workload = Workload {
     name: "mass-exit",
     summary: "a process on each CPU faults in 4 MiB, then all of them end at one moment",
@@ -51,12 +51,12 @@ struct Process {
 }
 
 /// Value of `Message::bytes` that tells a CPU to start no more processes. The value 0 tells a CPU to end its
-/// process and to start a new one.
+/// process and to start a new process.
 const LAST: u64 = 1;
 
 impl Process {
-    /// Runs the processes of the first CPU. Each of them waits until the processes of all CPUs have filled
-    /// their memory, and then tells the other CPUs to end their processes.
+    /// Runs the processes of the first CPU. Each process of the first CPU waits until the processes of all
+    /// CPUs have filled their memory, and then tells the other CPUs to end their processes.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {
@@ -74,8 +74,8 @@ impl Process {
         others.iter().for_each(|other| target.close(*other));
     }
 
-    /// Runs the processes of another CPU. Each of them fills its memory, and frees the memory when the first
-    /// CPU tells it to end.
+    /// Runs the processes of a CPU that is not the first CPU. Each process fills its memory, and frees this
+    /// memory when the first CPU tells it to end.
     fn follow(mut self, target: &mut dyn Target, full: ChannelId, signal: ChannelId) {
         let mut goes_on = true;
         while goes_on {

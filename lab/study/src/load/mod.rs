@@ -5,10 +5,10 @@
 //! of CPUs: one worker per CPU, and the channels and locks between workers. To run a plan, give each worker a
 //! [`Target`](crate::Target) and call its body.
 //!
-//! This file lists all benchmarks. Each file of this folder has one benchmark, or a few similar ones. Some
-//! files are parts of several benchmarks: `mapping` (an address space), `file` (a file in the page cache),
-//! `page_cache` (files that fill memory) and `net` (sockets). All benchmarks use `workload`, `setup` and
-//! `plan`. `recorded` makes a plan from a recording.
+//! This file lists all benchmarks. Most files of the folder `load` have one benchmark, or a few similar
+//! benchmarks. Some files are parts of several benchmarks: `mapping` (an address space), `file` (a file in
+//! the page cache), `page_cache` (files that fill memory) and `net` (sockets). All benchmarks use `workload`,
+//! `setup` and `plan`. `recorded` makes a plan from a recording.
 
 mod anon_cow;
 mod anon_rand;

@@ -5,8 +5,8 @@
 //! no page reclaims pages on all nodes itself. If the reader still gets no page, it empties the page sets of
 //! all CPUs.
 //!
-//! If the allocator has no watermarks, memory is not full, and the length of a node's list decides when to
-//! reclaim.
+//! If the allocator has no watermarks, memory is not full, and the length of a node's list of cached pages
+//! decides when to reclaim.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,11 +26,11 @@ const SLEEP_NS: u64 = 20_000;
 #[derive(Debug)]
 struct List {
     node: NodeId,
-    /// The CPUs of this node that the workload uses.
+    /// The CPUs of the node that the workload uses.
     cpus: Vec<CpuId>,
     pages: Mutex<VecDeque<Block>>,
     /// Number of pages in the list when the run begins. If the allocator has no watermarks, readers also keep
-    /// the list at about this length.
+    /// the list at about `room` pages.
     room: usize,
 }
 
@@ -50,8 +50,8 @@ impl List {
 #[derive(Debug)]
 pub(super) struct PageCache {
     lists: Vec<List>,
-    /// Whether a CPU is emptying all page sets now. Meanwhile, another CPU does not wait and does not empty
-    /// page sets too, but reclaims again.
+    /// Whether a CPU is emptying all page sets now. While a CPU is emptying page sets, a second CPU that
+    /// finds no page does not empty page sets too, but reclaims again.
     drains: AtomicBool,
 }
 
@@ -72,7 +72,7 @@ impl PageCache {
         Arc::new(Self { lists, drains: AtomicBool::new(false) })
     }
 
-    /// Returns each node with the number of cached pages that it has when the run begins.
+    /// Returns each node with the number of pages in the node's cache when the run begins.
     pub(super) fn rooms(&self) -> Vec<(NodeId, u64)> {
         self.lists.iter().map(|list| (list.node, list.room as u64)).collect()
     }
@@ -102,14 +102,15 @@ pub(super) struct CpuCache {
 }
 
 impl CpuCache {
-    /// This CPU's share of the pages that its node's cache has when the run begins.
+    /// Number of pages that this CPU brings into its node's cache before the run. The CPUs of a node divide
+    /// the pages of the node's cache equally.
     pub(super) fn share(&self) -> usize {
         let list = &self.cache.lists[self.own];
         list.room / list.cpus.len()
     }
 
-    /// Allocates a new page for the cache, and adds it to the LRU list of its node. Reclaims memory if no
-    /// page is free. Returns `None` if the run ends before a page is free.
+    /// Allocates a new page for the cache, and adds it to the LRU list of its node. If no page is free,
+    /// reclaims memory until a page is free. Returns `None` if the run ends before a page is free.
     pub(super) fn page(&mut self, target: &mut dyn Target) -> Option<Pfn> {
         let pfn = self.free_page(target)?;
         let node = self.index_of(target, pfn);
@@ -122,15 +123,15 @@ impl CpuCache {
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // The reader reclaims pages of all nodes, first of its own node.
+            // The reader reclaims pages of all nodes, beginning with its own node.
             let nodes = self.cache.lists.len();
             let reclaimed: usize =
                 (0..nodes).map(|step| self.reclaim(target, (self.own + step) % nodes)).sum();
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // Pages in page sets do not count as free, and the reclaimed pages may be in page sets. So empty
-            // the page sets.
+            // Pages in page sets do not count as free, and the reclaimed pages may be in page sets. So this
+            // CPU empties the page sets, unless another CPU is emptying them now.
             if !self.cache.drains.swap(true, Relaxed) {
                 target.drain_all();
                 self.cache.drains.store(false, Relaxed);
@@ -160,13 +161,14 @@ impl CpuCache {
         self.cache.lists.iter().position(|list| Some(list.node) == node).unwrap_or(self.own)
     }
 
-    /// Adds a page to the cache as the newest page of its node.
+    /// Adds a page to the cache, as the newest page of the page's node.
     pub(super) fn put(&self, target: &mut dyn Target, pfn: Pfn) {
         let list = &self.cache.lists[self.index_of(target, pfn)];
         list.pages().push_back((pfn, Order::ZERO));
     }
 
-    /// Fills this CPU's share of the cache, so that readers must reclaim from the beginning of the run.
+    /// Brings this CPU's share of pages into the cache, so that readers must reclaim from the beginning of
+    /// the run.
     pub(super) fn fill(&self, target: &mut dyn Target) {
         for _ in 0..self.share() {
             let Some(pfn) = self.page_above_min(target) else { return };

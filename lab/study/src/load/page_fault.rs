@@ -63,7 +63,8 @@ pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// The benchmark page_fault3. Its faults map cached pages of a file, so they allocate only page tables.
+/// The benchmark page_fault3. The faults of page_fault3 map cached pages of a file, so these faults allocate
+/// only page tables.
 pub(super) const PAGE_FAULT3: Workload = Workload {
     name: "page_fault3",
     summary: "will-it-scale page_fault3, processes: as page_fault1, the pages are a file's own",

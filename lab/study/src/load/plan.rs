@@ -11,13 +11,13 @@ use crate::target::{ChannelId, LockId, Target};
 pub struct Plan {
     /// The workers, at most one for each CPU.
     pub workers: Vec<Worker>,
-    /// The channels. A [`ChannelId`] is an index into this list.
+    /// The channels. A [`ChannelId`] is an index into `channels`.
     pub channels: Vec<ChannelSpec>,
-    /// The locks. A [`LockId`] is an index into this list.
+    /// The locks. A [`LockId`] is an index into `locks`.
     pub locks: Vec<LockKind>,
     /// For each node, the number of free pages above the high watermark when the run begins; 0 for nodes that
-    /// are not listed. The other memory is in use during the whole run. `None` if all memory is free when the
-    /// run begins.
+    /// are not listed. Memory that is not free when the run begins stays in use during the whole run.
+    /// `free_pages` is `None` if all memory is free when the run begins.
     pub free_pages: Option<Vec<(NodeId, u64)>>,
 }
 
@@ -29,7 +29,7 @@ pub struct Worker {
     pub body: Body,
 }
 
-/// The code that one worker runs.
+/// The code (*body*) that one worker runs.
 pub type Body = Box<dyn FnOnce(&mut dyn Target) + Send>;
 
 impl fmt::Debug for Worker {

@@ -33,8 +33,8 @@ impl Setup<'_> {
         Ok(value)
     }
 
-    /// Returns pairs of CPUs with adjacent numbers, for a sender and a receiver. Adjacent CPUs are near each
-    /// other, and a scheduler places a woken task near the task that wakes it.
+    /// Returns pairs of CPUs with adjacent numbers, for a sender and a receiver. CPUs with adjacent numbers
+    /// are near each other, and a scheduler places a woken task near the task that wakes it.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {
             return Err(PlanError::TooFewCpus { needed: 2 });
@@ -70,15 +70,15 @@ impl Topology {
     }
 }
 
-/// The kernel version of the code around the allocator: slabs, sockets and LRU lists. This code also differs
-/// between versions.
+/// The kernel version of the code around the allocator: slabs, sockets and LRU lists. The code around the
+/// allocator differs between kernel versions too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// Linux 4.9, of 2016, and earlier.
     V4_9,
-    /// Linux 4.18, of 2018. It stands for all versions after 4.9 and before 5.19.
+    /// Linux 4.18, of 2018. The variant `V4_18` stands for all versions after 4.9 and before 5.19.
     V4_18,
-    /// Linux 6.6, of 2023. It stands for Linux 5.19 and later.
+    /// Linux 6.6, of 2023. The variant `V6_6` stands for Linux 5.19 and later.
     V6_6,
 }
 
@@ -97,15 +97,16 @@ pub struct Parameter {
     pub source: &'static str,
 }
 
-/// Parameters that differ from their defaults, by key.
+/// The values of parameters that differ from their defaults, by the parameter's key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<String, u64>);
 
 impl Settings {
-    /// Largest value of any parameter. The limit keeps sums and products of a few values from overflowing.
+    /// Largest value of any parameter. The limit on parameters keeps sums and products of a few parameters
+    /// from overflowing.
     pub const VALUE_MAX: u64 = 1 << 40;
 
-    /// Sets a parameter. Replaces a value that was set before.
+    /// Sets a parameter to `value`, also if the parameter was set before.
     pub fn set(&mut self, key: &str, value: u64) {
         self.0.insert(key.to_owned(), value);
     }
@@ -116,8 +117,8 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Checks that each setting names one of `parameters` and is in its range. The error names the first
-    /// setting that is unknown or out of range.
+    /// Checks that each setting names one of `parameters`, and that its value is in this parameter's range.
+    /// The error names the first setting that is unknown or out of range.
     pub(super) fn check_against<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter> + Clone,
@@ -145,7 +146,7 @@ impl Settings {
     }
 }
 
-/// The reason why a workload cannot run with this setup.
+/// The reason why a workload cannot run with a setup.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// The workload has no parameter with this name.
@@ -153,7 +154,7 @@ pub enum PlanError {
     Unknown {
         /// The unknown key.
         key: String,
-        /// The known keys.
+        /// The keys of the workload's parameters.
         known: String,
     },
     /// A parameter's value is out of range.
@@ -163,12 +164,12 @@ pub enum PlanError {
         key: String,
         /// The value that the user gave the parameter.
         value: u64,
-        /// Smallest value allowed.
+        /// Smallest value that the parameter may have.
         min: u64,
-        /// Largest value allowed.
+        /// Largest value that the parameter may have.
         max: u64,
     },
-    /// The run uses more CPUs than the machine has, or none.
+    /// The run uses more CPUs than the machine has, or no CPU.
     #[error("cannot use {wanted} CPUs: the machine has {present}")]
     Cpus {
         /// Number of CPUs that the run asked for.

@@ -7,7 +7,8 @@
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};
 
-/// The programs of a workload start at random times within this interval. Every workload has this parameter.
+/// The length of the interval in which the programs of a workload start at random times. Every workload has
+/// this parameter.
 pub const START_SPREAD_US: Parameter = Parameter {
     key: "start_spread_us",
     default: 0,
@@ -16,11 +17,11 @@ pub const START_SPREAD_US: Parameter = Parameter {
     source: "starting all at once is simplest; the parameters of published tables were fitted that way",
 };
 
-/// Largest value of this parameter: a minute. The limit is needed because a run ends only after its last
-/// program has started.
+/// Largest value of `start_spread_us`: a minute, in microseconds. The limit is needed because a run ends only
+/// after its last program has started.
 const MAX_US: u64 = 60_000_000;
 
-/// Delays the start of each program by a random time, if `setup` asks for it.
+/// Delays the start of each program by a random time, if `setup` asks for random start times.
 pub(super) fn spread(plan: Plan, setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let spread_ns = 1000 * setup.at_most(&START_SPREAD_US, MAX_US)?;
     if spread_ns == 0 {

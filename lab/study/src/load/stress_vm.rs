@@ -22,7 +22,7 @@ const PAGE_NS: Parameter = Parameter {
     source: "guess: stress-ng goes over the memory several times, at a few GB/s for each worker",
 };
 
-/// One process on each CPU.
+/// The benchmark stress-ng `--vm`, with one process on each CPU.
 pub(super) const STRESS_VM: Workload = Workload {
     name: "stress-vm",
     summary: "stress-ng --vm: map 256 MiB, write it page by page, check it, unmap",
@@ -33,8 +33,8 @@ pub(super) const STRESS_VM: Workload = Workload {
     build,
 };
 
-/// Number of pages that a worker checks between two readings of the clock. Guess: these checks take much less
-/// time than the interval between two ticks.
+/// Number of pages that a worker checks between two readings of the clock. Guess: checking 64 pages takes
+/// much less time than the interval between two ticks.
 const CHECKED_AT_ONCE: u64 = 64;
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {

@@ -1,7 +1,7 @@
 //! The description of a benchmark: its name, its parameters, and the function that makes its plan.
 //!
-//! The files of the benchmarks use this file. The list of all benchmarks is in the module `load`, because a
-//! list here would make files depend on each other in a circle.
+//! The files of the benchmarks use the file `workload`. The list of all benchmarks is in the module `load`,
+//! because a list in this file would make files depend on each other in a circle.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Settings, Setup};
@@ -18,8 +18,8 @@ pub struct Workload {
     pub source: &'static str,
     /// Name of one unit of the score, e.g. "faults".
     pub unit: &'static str,
-    /// Two durations in milliseconds of virtual time: the warm-up, and the measured time. Guess: a few cycles
-    /// of the benchmark.
+    /// Two durations in milliseconds of virtual time: the warm-up, and the measured time. Guess: the measured
+    /// time has a few cycles of the benchmark.
     pub duration_ms: (u64, u64),
     /// The benchmark's parameters, with defaults.
     pub parameters: &'static [Parameter],
@@ -53,7 +53,7 @@ impl Settings {
     /// range.
     ///
     /// # Errors
-    /// Fails if `workload` has no parameter with this name, or if a value is out of range. The error names
+    /// Fails if a setting names no parameter of `workload`, or if a value is out of range. The error names
     /// the first wrong setting.
     pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
         self.check_against(workload.all_parameters())

@@ -1,9 +1,9 @@
 //! Models LRU lists and their locks. Each memory cgroup has one list with a lock on each node. A CPU takes
 //! the lock once for several pages.
 //!
-//! LRU lists are not part of the allocator, but the kernel adds every anonymous page and every file page to a
-//! list. So the LRU lock is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study
-//! of batch sizes).
+//! LRU lists are not part of the allocator, but the kernel adds every anonymous page and every file page to
+//! an LRU list. So the LRU lock is the most contended lock after the zone lock (spec fault.md §4.1, the 2018
+//! study of batch sizes).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::load::setup::{Parameter, Setup};
 use crate::random_time::exponential_ns;
 use crate::target::{Hold, LockId, Target, locked};
 
-/// Number of pages that a CPU collects before it takes the lock and adds them to the list. Source: spec
-/// fault.md §4.1, Linux 4.15 to 6.9.
+/// Number of pages that a CPU collects before it takes the LRU lock and adds these pages to the list. Source:
+/// spec fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
-/// Largest number of pages that a CPU removes under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec
-/// pcp.md §0.2.
+/// Largest number of pages that a CPU removes from a list under one hold of the LRU lock. Source:
+/// `SWAP_CLUSTER_MAX`, spec pcp.md §0.2.
 pub(crate) const REMOVE_BATCH: u32 = 32;
 
 /// Time that a CPU holds the LRU lock to add or remove one page.
@@ -46,8 +46,9 @@ impl Lru {
         Self::for_cgroups(plan, setup, 1)
     }
 
-    /// Like [`for_cpus`](Self::for_cpus), but for programs in several memory cgroups. Each cgroup has its own
-    /// list on each node. CPU `n` belongs to cgroup `n` modulo the number of cgroups.
+    /// Returns an access to an LRU list for each CPU, like [`for_cpus`](Self::for_cpus), for programs in
+    /// several memory cgroups. Each cgroup has its own list on each node. CPU `n` belongs to cgroup `n`
+    /// modulo the number of cgroups.
     pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
         let mut locks = BTreeMap::new();
@@ -71,7 +72,7 @@ impl Lru {
     }
 
     /// Adds a page to the pages that this CPU collects. When the CPU has collected [`ADD_BATCH`] pages, adds
-    /// all of them to the list.
+    /// all collected pages to the list.
     pub(crate) fn add(&mut self, target: &mut dyn Target) {
         self.pending += 1;
         if self.pending == ADD_BATCH {
@@ -88,16 +89,16 @@ impl Lru {
         }
     }
 
-    /// Removes pages from the list, before they are freed.
+    /// Removes `pages` pages from the list, before the caller frees these pages.
     pub(crate) fn remove(&self, target: &mut dyn Target, pages: u32) {
         for done in (0..pages).step_by(REMOVE_BATCH as usize) {
             self.hold(target, REMOVE_BATCH.min(pages - done));
         }
     }
 
-    /// Holds the LRU lock for a random time. On a real machine the time varies, because the CPU writes the
-    /// metadata of the pages and of their neighbours on the list. This metadata may be in this CPU's caches,
-    /// in another CPU's caches or only in memory.
+    /// Holds the LRU lock for a random time. On a real machine the time of a hold varies, because the CPU
+    /// writes the metadata of the pages and of their neighbours on the list. The metadata may be in this
+    /// CPU's caches, in another CPU's caches or only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

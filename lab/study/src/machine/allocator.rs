@@ -7,16 +7,16 @@ use super::rig::{fixed, measure, score_per_ns};
 use super::shape::Shape;
 use crate::{Access, Block, Fill, Target};
 
-/// Number of blocks that one timed phase allocates or frees. A phase takes much longer than reading the
-/// clock, and has far fewer blocks than a sawtooth.
+/// Number of blocks that one timed phase allocates or frees. One timed phase takes much longer than reading
+/// the clock, and has far fewer blocks than a sawtooth.
 const BLOCKS: usize = 2048;
 /// Number of blocks in a *sawtooth*, which allocates many blocks and then frees all of them. A page set holds
 /// only a small part of the blocks.
 const SAWTOOTH: usize = 16_384;
-/// Number of times that each measurement is repeated. The result is the median.
+/// Number of times that each measurement is repeated. The result is the median of the repetitions.
 const ROUNDS: usize = 21;
-/// Two batch sizes. The batch size decides the number of zone visits, so the difference between the times
-/// with the two batch sizes gives the cost of a visit.
+/// Two batch sizes. The batch size decides the number of zone visits. So the difference between the time with
+/// 15 and the time with 127 gives the cost of a zone visit.
 const BATCHES: [i32; 2] = [15, 127];
 
 /// Costs of the allocator, in nanoseconds.
@@ -28,15 +28,17 @@ pub(super) struct AllocatorCosts {
     pub(super) block: f64,
     /// Cost of taking the zone's lock once.
     pub(super) visit: f64,
-    /// Cost of a page's metadata from the last-level cache, and from memory, beyond its cost from the core's
-    /// own caches.
+    /// Two costs of a page's metadata: from the last-level cache, and from memory. The cost from the core's
+    /// own caches is subtracted from both.
     pub(super) metadata: [f64; 2],
-    /// Cost of clearing a page that is in the core's own caches, in the last-level cache, and in memory.
+    /// Three costs of clearing a page: if the page is in the core's own caches, in the last-level cache, or
+    /// only in memory.
     pub(super) clear: [f64; 3],
-    /// Cost of reading a page that is in the core's own caches, in the last-level cache, and in memory.
+    /// Three costs of reading a page: if the page is in the core's own caches, in the last-level cache, or
+    /// only in memory.
     pub(super) read: [f64; 3],
-    /// The part of the last-level cache that one CPU can use, measured, in KiB. In a virtual machine the
-    /// system reports the size of the host's whole cache, which is too large.
+    /// The measured size of the part of the last-level cache that one CPU can use, in KiB. In a virtual
+    /// machine the system reports the size of the host's whole cache, which is too large.
     pub(super) last_level_kib: u32,
     /// Number of blocks per nanosecond that two CPUs together allocate, and later free, with the smaller
     /// batch.
@@ -101,7 +103,7 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and allocates a cleared block. Both are the same block, because a page set hands out the
+/// Frees `block` and allocates a cleared block, which is the same block, because a page set hands out the
 /// block that was freed last.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
@@ -117,7 +119,7 @@ fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
 }
 
 /// Allocates many blocks and frees all of them. Nearly all blocks come from the zone's free lists, and go
-/// back there. Returns the average time of an allocation or free, in nanoseconds.
+/// back to these lists. Returns the average time of an allocation or free, in nanoseconds.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);
@@ -151,7 +153,8 @@ fn phases(pages_between: usize) -> Result<f64> {
     })
 }
 
-/// Does `work` on each of `pages` pages, again and again. Returns the time for one page, in nanoseconds.
+/// Does `work` on each of `pages` pages, again and again. Returns the time of `work` on one page, in
+/// nanoseconds.
 fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'static) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let mut held: Vec<_> = (0..pages).map(|_| take(target)).collect();
@@ -169,7 +172,7 @@ fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'stat
 }
 
 /// Makes two CPUs allocate and free blocks of one zone all the time. Returns the number of blocks per
-/// nanosecond that the CPUs together allocate and free.
+/// nanosecond that both CPUs together allocate and later free.
 fn contended() -> Result<f64> {
     let body = |target: &mut dyn Target| {
         let mut held = Vec::with_capacity(SAWTOOTH);

@@ -16,20 +16,20 @@ use crate::{ThreadOptions, run_on_threads};
 /// Pages of memory on threads and in the simulation: 1 GiB in one zone.
 const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
-/// Measured time of each run on threads. A simulation is shorter than a run on threads, because its results
-/// vary less.
+/// Measured time of each run on threads. A simulation is shorter than a run on threads, because results of a
+/// simulation vary less.
 const THREADS_MS: u64 = 500;
 /// Number of times that each case runs on threads. Only the fastest run is compared with the simulation.
 const THREADS_RUNS: u32 = 3;
 const SIMULATED_MS: u64 = 200;
-/// Largest accepted error of a prediction.
+/// Largest accepted error of a prediction, as a fraction of the measured value.
 const TOLERANCE: f64 = 0.25;
 
-/// Smallest share of the time that threads must have their CPUs. If the share is smaller, other programs
-/// disturbed the run.
+/// Smallest part of the time that the threads of a run must have had their CPUs. If threads had their CPUs
+/// for a smaller part, other programs disturbed the run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
-/// A run on threads and in the simulation. The two results are compared.
+/// A workload that runs on threads and in the simulation, so that the results can be compared.
 struct Case {
     workload: &'static str,
     cpus: u32,
@@ -38,8 +38,8 @@ struct Case {
     what: &'static str,
 }
 
-/// The runs that are compared. Some runs leave out the work outside the allocator, so that the allocator
-/// takes most of their time.
+/// The cases that run on threads and in the simulation. Some cases leave out the work outside the allocator,
+/// so that the allocator takes most of the time.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },
@@ -67,11 +67,11 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// When the checked machine file was measured.
+/// Whether the checked machine file was measured just now on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The file was measured on this machine just now. The check measures the cost of moving a cache line
-    /// again before each row.
+    /// The file was measured on this machine just now. Before each row, the check measures the cost of moving
+    /// a cache line once more.
     Now,
     /// The file was measured earlier, or on another machine.
     Before,
@@ -130,8 +130,8 @@ pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
     Ok(table)
 }
 
-/// Measures the cost of moving a cache line again. In a virtual machine, the host may have moved the guest's
-/// CPUs to cores that are nearer to each other or farther apart.
+/// Measures the cost of moving a cache line once more. In a virtual machine, the host may have moved the
+/// guest's CPUs to cores that are nearer to each other or farther apart than before.
 fn measure_line_again(machine: &mut Machine) {
     let Some(turn) = lines::turn() else { return };
     let costs = &mut machine.costs;
@@ -155,8 +155,8 @@ fn plan(case: &Case) -> Result<crate::load::Plan> {
     Ok(workload.plan(&Setup { topology: &topology, cpus: case.cpus, generation, settings: &settings })?)
 }
 
-/// Runs a case on threads several times. Returns the fastest run's units of work per second, and its CPU time
-/// divided by its elapsed time and its number of threads.
+/// Runs a case on threads several times. Returns the fastest run's units of work per second, and the fastest
+/// run's CPU time divided by its elapsed time and by its number of threads.
 fn on_threads(case: &Case) -> Result<(f64, f64)> {
     let options = ThreadOptions {
         policy: fixed(case.batch),

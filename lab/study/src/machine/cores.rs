@@ -11,13 +11,13 @@ use super::shape::Shape;
 use crate::load::{Body, ChannelSpec};
 use crate::{Access, ChannelId, Fill, Message, Target};
 
-/// Number of times that the two cores pass the pages back and forth.
+/// Number of times that two cores pass the same pages back and forth.
 const ROUNDS: usize = 101;
-/// Three numbers of pages to pass back and forth at a time: a quarter, half, and all of the 208 KiB that a
-/// socket holds. The result is the average of the times with the three numbers. The time for a page depends
-/// on the number, because pages that the other core has just written take longest. Example: on a virtual
-/// machine with 2 Xeon CPUs, copying a page took 1130 ns with at most 160 KiB of pages, and 430 ns with more
-/// pages.
+/// Three numbers of pages that two cores pass back and forth together. These pages take a quarter, half, or
+/// all of the 208 KiB that a socket holds. The measured cost is the average of the costs with the three
+/// numbers of pages. The time for a page depends on the number of pages, because pages that the other core
+/// has just written take longest. On a virtual machine with 2 Xeon CPUs, for example, copying a page took
+/// 1130 ns with at most 160 KiB of pages, and 430 ns with more pages.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
@@ -25,14 +25,14 @@ const BACK: ChannelId = ChannelId(1);
 /// Time of copying 4 KiB in place, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyCosts {
-    /// The time if the core's own caches hold the page.
+    /// Time of copying a page that the core's own caches hold.
     pub(super) near: f64,
-    /// The time if another core wrote the page last.
+    /// Time of copying a page that another core wrote last.
     pub(super) from_core: f64,
 }
 
-/// Measures the costs with two cores that copy the same pages alternately. Returns `None` if there is only
-/// one CPU.
+/// Measures the costs of copying with two cores that copy the same pages alternately. Returns `None` if there
+/// is only one CPU.
 pub(super) fn copy(shape: &Shape) -> Result<Option<CopyCosts>> {
     if shape.cpus < 2 {
         return Ok(None);
@@ -78,7 +78,7 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
     Ok(CopyCosts { near: median(near), from_core: median(from_core) })
 }
 
-/// Copies each page in place. Returns the time for one page, in nanoseconds.
+/// Copies each page in place. Returns the time of copying one page, in nanoseconds.
 fn copy_each(target: &mut dyn Target, pages: &Message) -> f64 {
     let began = target.now_ns();
     pages.blocks.iter().for_each(|(pfn, _)| target.touch(*pfn, 4096, Access::Copy));

@@ -26,7 +26,8 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         Some(_) => (lines::message()? - 2.0 * atomic - 2.0 * line).max(0.0),
         None => 3000.0,
     };
-    // Passing a contended lock on moves two lines of the lock, and the zone's lines once.
+    // When a CPU passes a contended lock on, two cache lines of the lock and all cache lines of the zone
+    // move.
     let lock_pass = (costs.contended_visit() - costs.visit - line * f64::from(2 + ZONE_LINES)).max(0.0);
     let fault = (lines::fault() - costs.clear[2]).max(0.0);
     let measured = |how: &str| format!("measured by pageset bench machine: {how}");
@@ -67,15 +68,15 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the costs of data by its place, in the format of the file. If a distant place was measured as
-/// cheaper than a nearer place, it gets the cost of the nearer place.
+/// Returns the costs of data by the place of the data, in the format of the machine file. If a distant place
+/// was measured as cheaper than a nearer place, the distant place gets the cost of the nearer place.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")
 }
 
 /// Returns the costs of reading by the place of the data, and the cost of copying without the time to read,
-/// in the format of the file.
+/// in the format of the machine file.
 fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str) -> String) -> String {
     let sweeps = measured("sweeps over sets of pages of three sizes");
     let ([near, ..], levels) = (read, by_level(read));
@@ -133,7 +134,7 @@ fn cores_per_node(shape: &Shape) -> u32 {
 
 /// Returns the number of cores that share a last-level cache. In a virtual machine, the numbers that the
 /// system reports may contradict each other. If the reported number `told` does not divide the number of
-/// cores of a node, the result is all cores of the node.
+/// cores of a node, the result is the number of all cores of the node.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);
     if cores_per_node.is_multiple_of(told) { told } else { cores_per_node }

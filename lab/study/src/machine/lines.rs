@@ -13,20 +13,21 @@ use super::rig::{fixed, score_per_ns};
 use crate::load::ChannelSpec;
 use crate::{ChannelId, Message, Target};
 
-/// Number of atomic operations in one timing.
+/// Number of atomic operations in one timing of atomic operations.
 const ATOMICS: u32 = 100_000;
-/// Number of writes of each CPU in one timing of two CPUs that write in turn. A timing takes only some
-/// microseconds, so nothing interrupts most timings.
+/// Number of writes of each CPU in one timing of two CPUs that write in turn. One timing of two CPUs that
+/// write in turn takes only some microseconds, so nothing interrupts most timings.
 const TURNS: u64 = 50;
 /// Number of timings of two CPUs that write in turn.
 const CHUNKS: u64 = 2001;
 /// Number of timings of an atomic operation. The result is the median of the timings.
 const ROUNDS: usize = 11;
-/// Number of pages whose first write is timed: 64 MiB.
+/// Number of pages whose first write is timed. These pages take 64 MiB.
 const FAULT_PAGES: usize = 16 << 10;
 const PAGE_BYTES: usize = 4096;
 
-/// A value on its own pair of cache lines, because processors fetch pairs of adjacent lines together.
+/// A value that has a pair of cache lines to itself, because processors fetch pairs of adjacent lines
+/// together.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
@@ -56,13 +57,13 @@ pub(super) fn turn() -> Option<f64> {
             let began = Instant::now();
             for turn in 0..TURNS {
                 let mine = 2 * (chunk * TURNS + turn) + parity;
-                // The loop has no pause, because a pause would take longer than the move of the line.
+                // This loop has no pause, because a pause would take longer than the move of the line.
                 while line.0.load(Relaxed) != mine {}
                 line.0.fetch_add(1, Relaxed);
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The longest timings were interrupted by the system. They hardly change the median.
+        // The operating system interrupts some timings, which become long but hardly change the median.
         median(&times)
     };
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Measures the costs of single steps on this machine, writes them to a machine file for simulations, and
-//! checks such a file.
+//! Measures the costs of single steps on this machine, writes these costs to a machine file for simulations,
+//! and checks such a file.
 //!
 //! `shape` asks the system for the numbers of CPUs and nodes, and the sizes of caches and memory. `rig` runs
 //! pieces of work on threads. `allocator`, `cores` and `lines` measure costs. `file` writes the machine file.
@@ -19,7 +19,7 @@ pub use check::{Measured, compare};
 use shape::Shape;
 
 /// Measures this machine, and returns the text of a machine file for simulations. The measurement takes some
-/// ten seconds. Meanwhile, the machine should be idle.
+/// ten seconds. During the measurement, the machine should be idle.
 ///
 /// # Errors
 ///

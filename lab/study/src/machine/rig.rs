@@ -11,11 +11,12 @@ use pageset_measure::pageops::median;
 use crate::load::{Body, ChannelSpec, Plan, Worker};
 use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 
-/// Pages of the measured allocator: 1 GiB. The system provides memory only for touched pages.
+/// Number of pages of the measured allocator: 1 GiB. The operating system provides memory only for touched
+/// pages.
 pub(super) const PAGES: u64 = 1 << 18;
 
-/// Returns a policy with a fixed batch and a fixed limit. So a measurement knows whether a page comes from a
-/// page set or from the zone.
+/// Returns a policy with a fixed batch and a fixed `high`. With this policy, a measurement knows whether a
+/// page comes from a page set or from the zone.
 pub(super) fn fixed(batch: i32) -> Policy {
     let mut policy = policy::LINUX_4_9;
     policy.batch = BatchRule::Fixed(batch);
@@ -23,7 +24,7 @@ pub(super) fn fixed(batch: i32) -> Policy {
     policy
 }
 
-/// Runs `body` once on the first CPU. `body` reports times by calling its second argument. Returns the median
+/// Runs `body` once on the first CPU. `body` calls its second argument to report a time. Returns the median
 /// of the reported times.
 pub(super) fn measure(
     policy: Policy,
@@ -41,7 +42,8 @@ pub(super) fn measure(
     Ok(median(&times))
 }
 
-/// Runs bodies on the first CPUs for a while. Returns the sum of the bodies' scores per nanosecond.
+/// Runs each body on its own CPU, beginning with the first CPU. Returns the sum of the bodies' scores per
+/// nanosecond.
 pub(super) fn score_per_ns(policy: Policy, channels: Vec<ChannelSpec>, bodies: Vec<Body>) -> Result<f64> {
     Ok(run(policy, channels, bodies)?.score_per_second() / 1e9)
 }

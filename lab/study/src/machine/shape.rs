@@ -7,8 +7,8 @@ use pageset_measure::host::{self, Meminfo, usable_cpus};
 
 use super::rig;
 
-/// The CPUs, caches and memory that a machine file names. CPUs and memory are assumed to be divided equally
-/// among the nodes.
+/// The CPUs, caches and memory that a machine file names. A `Shape` assumes that CPUs and memory are divided
+/// equally among the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) title: String,
@@ -23,7 +23,7 @@ pub(super) struct Shape {
     pub(super) mib: u64,
 }
 
-/// Largest number of pages that a measurement uses: three quarters of the measured allocator's pages.
+/// Limit of the number of pages that a measurement uses: three quarters of the measured allocator's pages.
 const PAGES_MAX: usize = rig::PAGES as usize / 4 * 3;
 
 impl Shape {
@@ -43,7 +43,7 @@ impl Shape {
                 _ => {}
             }
         }
-        // If the system does not report a cache, assume a common size.
+        // If the system does not report a cache, `Shape` assumes a common size of this cache.
         let (l3_kib, sharers) = l3.unwrap_or((32 << 10, cpus));
         let (nodes, threads_per_core) = fitting(cpus, nodes, siblings);
         Self {
@@ -60,7 +60,7 @@ impl Shape {
     }
 
     /// Returns a number of pages that no cache can hold, but at most [`PAGES_MAX`]. A virtual machine may
-    /// report larger caches than this limit, because it reports the caches of the host.
+    /// report caches larger than [`PAGES_MAX`] pages, because it reports the caches of the host.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }

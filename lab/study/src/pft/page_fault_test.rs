@@ -13,7 +13,7 @@ use super::virtual_world::RssLine;
 use crate::jobs::Stage;
 use crate::simulate::{machine_text, parse_machine};
 
-/// The code that handles the page faults. In JSON, a handler is written as its name.
+/// The code that handles the page faults. In JSON, a fault handler is written as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum FaultHandler {
@@ -21,7 +21,7 @@ pub enum FaultHandler {
     Kernel,
     /// A baseline without faults: threads only clear and touch pages.
     Clear,
-    /// The fault engine handles the faults, with this strategy.
+    /// The fault engine handles the faults, with the named strategy.
     Engine(Strategy),
 }
 
@@ -55,7 +55,7 @@ impl TryFrom<String> for FaultHandler {
     }
 }
 
-/// The description of a test. A field that is `None` stands for the field's default.
+/// The description of a test. If a field is `None`, the test uses the field's default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PftSpec {
@@ -63,11 +63,11 @@ pub struct PftSpec {
     pub gib: Option<f64>,
     /// Number of threads. Default: one thread for each CPU.
     pub threads: Option<u32>,
-    /// Number of repetitions. Default: 10 repetitions, or 1 in a simulation.
+    /// Number of repetitions of the test. Default: 10 repetitions, or one repetition in a simulation.
     pub repetitions: Option<u32>,
     /// Number of cache lines that a thread writes in each page.
     pub lines: u32,
-    /// How threads share the memory that they touch.
+    /// Whether threads touch separate regions of memory or share one region.
     pub regions: Regions,
     /// The binary logarithm of the page size: 12 (4 KiB) or 14 (16 KiB). Default: 12, or the value of the
     /// simulated machine.
@@ -90,7 +90,7 @@ pub struct PftSpec {
 /// A test whose description was checked.
 #[derive(Debug)]
 pub struct Test {
-    /// The memory to touch.
+    /// The memory that the threads touch.
     pub shape: Shape,
     /// Number of repetitions.
     pub repetitions: u32,
@@ -98,7 +98,7 @@ pub struct Test {
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
-    /// Fault handlers.
+    /// The fault handlers to test.
     pub contestants: Vec<FaultHandler>,
     /// The simulated machine. `None` if the test runs on this machine.
     pub machine: Option<Machine>,
@@ -106,13 +106,14 @@ pub struct Test {
     pub rss_line: RssLine,
 }
 
-/// Largest number of pages that a simulation touches: in one thread, and in all threads together. Guess:
-/// enough for some thousand faults in a steady state, and few enough that a run takes seconds.
+/// Limits of the number of pages that a simulation touches, in one thread (`SIMULATED_THREAD_PAGES`) and in
+/// all threads together. Guess: the limits allow some thousand faults in a steady state, and a run takes only
+/// seconds.
 const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
 const SIMULATED_PAGES: u64 = 1 << 18;
 
-/// Number of frames that a thread of this machine fetches at once. Measured with `pageset-fault`'s example
-/// `speed`: a larger number gains nothing.
+/// Number of frames that a thread of this machine fetches at once. In measurements with `pageset-fault`'s
+/// example `speed`, a larger number of frames gained nothing.
 const MAGAZINE: u32 = 16;
 
 impl Test {
@@ -120,7 +121,8 @@ impl Test {
     ///
     /// # Errors
     ///
-    /// Fails if the machine is unknown or has too few CPUs, or this machine has too little memory.
+    /// Fails if the machine to simulate is unknown or has too few CPUs, or if the machine that runs the test
+    /// has too little memory.
     pub fn new(spec: &PftSpec) -> Result<Self> {
         let machine = spec.machine.as_deref().map(machine).transpose()?;
         let shift = match (spec.page_shift, &machine) {
@@ -160,8 +162,8 @@ impl Test {
         })
     }
 
-    /// Runs the test with one handler after another, and repeats the whole sequence. So a disturbance affects
-    /// all handlers equally.
+    /// Runs the test with one handler after another, and repeats the whole sequence. So a disturbance of the
+    /// machine affects all handlers equally.
     ///
     /// # Errors
     ///
@@ -177,7 +179,7 @@ impl Test {
         for repetition in 0..self.repetitions {
             for (handler, series) in self.contestants.iter().zip(&mut series) {
                 let run = match (&self.machine, series.runs.first()) {
-                    // A repeated simulation would give the same result, so simulate only once.
+                    // A repetition of a simulation would give an equal result, so `run` simulates only once.
                     (Some(_), Some(first)) if repetition > 0 => *first,
                     _ => self.run_once(*handler)?,
                 };
@@ -217,7 +219,7 @@ fn machine(name: &str) -> Result<Machine> {
     parse_machine(&machine_text(name)?, name)
 }
 
-/// Refuses a test that needs more memory than the system has.
+/// Refuses a test that needs more memory than the system has available.
 fn check_memory(shape: &Shape) -> Result<()> {
     let needed_kib = ((shape.pages() * shape.geometry.page_bytes()) >> 10) / 4 * 5;
     match Meminfo::read().available_bytes.map(|bytes| bytes >> 10) {

@@ -1,10 +1,10 @@
 //! Runs the page fault test on a simulated machine, in virtual time.
 //!
 //! A simulation cannot touch each page of hundreds of gibibytes, so each thread touches only a few thousand
-//! pages. The simulation makes the memory of each node smaller by the same factor, so that the same share of
-//! the pages is on other nodes. Afterwards, the simulation multiplies the times of touching and of teardown
-//! by this factor. The simulation does not multiply the time to start the threads, nor the time until all
-//! threads have ended.
+//! pages. The simulation makes the memory of each node smaller by the same factor, so that the same fraction
+//! of the touched pages is on distant nodes. After the run, the simulation multiplies the times of touching
+//! and of teardown by the factor. The simulation does not multiply the time to start the threads, nor the
+//! time until all threads have ended.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -33,36 +33,36 @@ pub struct VirtualSpec {
     pub ahead: Ahead,
     /// The cache line that holds the counters of resident pages.
     pub rss_line: RssLine,
-    /// The place where the last used area is remembered: in each task, or in the address space.
+    /// The place that remembers the area that was used last: each task, or the address space.
     pub area_cache: AreaCache,
-    /// Time of one fault to enter the kernel, walk the page table and return. The time is the cost `fault` of
-    /// the machine file, or a value that a fit tries.
+    /// Time that one fault needs to enter the kernel, walk the page table and return. `fault_ns` is the cost
+    /// `fault` of the machine file, or a value that a fit tries.
     pub fault_ns: f64,
     /// Largest number of pages that each thread touches in the simulation.
     pub thread_pages_max: u64,
 }
 
-/// The place where the area that was used last is remembered.
+/// The place that remembers the area that was used last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaCache {
     /// Each task remembers the area that it used last, as in Linux since 3.15 and in `pageset-fault`.
     Task,
     /// The address space remembers one area for all threads. If each thread has its own area, each fault
     /// overwrites the remembered area. Source: the changelog of "mm: per-thread vma caching" (3.15), "we
-    /// currently cache the last used vma for the whole address space". The changelog reports less than 2 %
-    /// hits for a program with many threads. Guess: the pointer to the area is on the cache line of mmap_sem,
-    /// like the counters.
+    /// currently cache the last used vma for the whole address space". The changelog reports that the
+    /// remembered area is right for less than 2 % of the faults of a program with many threads. Guess: the
+    /// pointer to the area is on the cache line of mmap_sem, like the counters of resident pages.
     Space,
 }
 
 /// Time to create one thread. One thread creates all threads, one after another. Guess: cloning a thread and
 /// mapping its stack take a few times as long as a wake-up of 10 us.
 const CREATION: Span = Span::from_us(40);
-/// Virtual time when threads begin to map memory. By then, the first thread has made the address space.
+/// Virtual time when threads begin to map memory. The first thread has made the address space before.
 const MAPPING: Span = Span::from_ms(1);
-/// Virtual time when all threads begin to touch pages. By then, all threads have mapped their memory.
+/// Virtual time when all threads begin to touch pages. All threads have mapped their memory before.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// Virtual time when the simulation would end. Every run ends before this time.
+/// Virtual time at which the simulation would be cut off. Every run ends earlier.
 const END: Span = Span::from_ms(100_000_000);
 /// Time that a thread runs before it calls the scheduler. Guess: the default time slice of Linux 2.6, 100 ms.
 const SLICE: Span = Span::from_ms(100);
@@ -71,8 +71,8 @@ const SLICE: Span = Span::from_ms(100);
 /// at most six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Largest memory of a simulated node, divided by the pages that threads on all of its CPUs touch. No node
-/// needs more memory.
+/// Limit of the memory of a simulated node, divided by the pages that threads on all of the node's CPUs
+/// touch. No node needs more than four times the memory that its threads touch.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test on `machine`, which must have the page size of the test.
@@ -138,21 +138,21 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
 }
 
 /// Returns a smaller copy of `machine`: each node has `scale` times less memory, or even less if the threads
-/// cannot fill so much. Nodes that no thread would use are left out. The first nodes are kept, because
-/// threads take memory from the nearest nodes.
+/// cannot fill this memory. The copy has only the first nodes, because threads take memory from the nearest
+/// nodes. The copy lacks nodes that no thread would use.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
-    // Count all pages of a region, because prefaulting may map pages that no thread touches. Add a quarter,
-    // for page tables and for the pages that watermarks keep free. Use nodes in whole groups of eight,
-    // because the machine altix-512 is built of groups of eight nodes.
+    // All pages of a region count, because prefaulting may map pages that no thread touches. A further
+    // quarter is for page tables and for the pages that watermarks keep free. The copy has nodes in whole
+    // groups of eight, because the machine altix-512 is built of groups of eight nodes.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(8).min(all);
     let zone = |node: u64| {
-        // Leave out frame 0, because allocators do not use it.
+        // The zone leaves out frame 0, because allocators do not use this frame.
         (ZoneKind::Normal, NodeId(node as u16), (node * pages).max(1)..(node + 1) * pages)
     };
     let mut shrunk = Machine {

@@ -1,5 +1,5 @@
-//! The environment of the fault engine on virtual CPUs. Frames come from the simulated allocator. Moves of
-//! cache lines, and clearing pages, take virtual time.
+//! The environment of the fault engine on virtual CPUs. Frames come from the simulated allocator. Moving
+//! cache lines and clearing pages takes virtual time.
 //!
 //! The engine names a CPU only by its number. A thread-local table has the virtual CPU of each number,
 //! because all virtual CPUs of a simulation run on one OS thread.
@@ -37,8 +37,8 @@ impl Drop for Present {
     }
 }
 
-/// Returns a copy of a virtual CPU from the table. A copy is needed because other CPUs borrow the table while
-/// this CPU works.
+/// Returns a copy of a virtual CPU from the table. The caller needs a copy, because other CPUs borrow the
+/// table while this CPU works.
 fn on(cpu: CpuId) -> VirtualCpu {
     let found = CPUS.with_borrow(|cpus| cpus.get(cpu.index()).cloned().flatten());
     found.expect("tasks run on virtual CPUs that are present")
@@ -48,19 +48,19 @@ fn on(cpu: CpuId) -> VirtualCpu {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RssLine {
-    /// The counters are on the cache line of mmap_sem. Source: spec fault.md §1.6, R1, "the same line as
-    /// other hot words".
+    /// The counters of resident pages are on the cache line of mmap_sem. Source: spec fault.md §1.6, R1, "the
+    /// same line as other hot words".
     #[default]
     WithMmapLock,
-    /// The counters are on a cache line of their own.
+    /// The counters of resident pages are on a cache line of their own.
     Own,
 }
 
 impl RssLine {
-    /// Both values.
+    /// Both places of the counters.
     pub const ALL: [Self; 2] = [Self::WithMmapLock, Self::Own];
 
-    /// Returns the name of the value in command-line options.
+    /// Returns the name of this place in command-line options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WithMmapLock => "with-mmap-lock",
@@ -68,7 +68,7 @@ impl RssLine {
         }
     }
 
-    /// Returns the value with this name.
+    /// Returns the place called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|line| line.name() == name)
     }
@@ -85,7 +85,7 @@ pub(super) struct VirtualWorld {
 impl VirtualWorld {
     /// Makes the environment. `span` is the range of the machine's frames. The engine may use `tables` page
     /// tables of `lines_per_table` cache lines each. `planes` is the number of parallel networks between
-    /// groups of nodes. The contended cache lines of the address space are distributed over these networks.
+    /// groups of nodes. The contended cache lines of the address space are distributed over the planes.
     pub(super) fn new(
         span: Range<u64>,
         (tables, lines_per_table): (u32, u32),
@@ -111,8 +111,8 @@ impl VirtualWorld {
 /// Number of cache lines for the locks of areas. If there are more areas, several areas share a line.
 const AREAS: usize = 4096;
 
-/// The cache lines of one address space that several CPUs write. In the model, each other cache line of the
-/// engine belongs to one CPU.
+/// The cache lines of one address space that several CPUs write. In the model, all other cache lines of the
+/// fault engine belong to one CPU each.
 struct CounterLines {
     mmap_lock: SharedLine,
     rss: SharedLine,
@@ -161,7 +161,7 @@ impl World for VirtualWorld {
         }
     }
 
-    /// Charges the time of an atomic operation on a cache line that no other CPU uses. So virtual time
+    /// Charges the time of an atomic operation on a cache line that only this CPU uses. So virtual time
     /// passes, and other CPUs can run.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
@@ -193,7 +193,8 @@ impl FrameSource for VirtualFrames {
     }
 }
 
-/// Pages without contents. Clearing or copying a page only takes time, depending on the place of the page.
+/// Pages without contents. Clearing or copying a page only takes virtual time, which depends on the place of
+/// the page.
 pub(super) struct VirtualMemory;
 
 impl Memory for VirtualMemory {

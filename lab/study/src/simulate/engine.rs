@@ -16,12 +16,12 @@ use super::target::{Shared, VirtualTarget};
 use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
-/// Length of the idle time after the run. After this time, the simulation counts the pages in page sets, as
-/// published tables do. Guess: half a minute. In this time `high` falls to 2 % of its former value, if it
-/// falls to 7/8 each second.
+/// Length of the idle time after the run. After the idle time, the simulation counts the pages in page sets,
+/// as published tables do. The length is a guess: if `high` falls to 7/8 each second, `high` falls to 2 % of
+/// its former value in 30 seconds.
 const IDLE_SECONDS: u64 = 30;
 
-/// Runs a simulation. Equal specs give equal results, if the named files do not change.
+/// Runs a simulation. Equal specs give equal results, if the files that the spec names do not change.
 ///
 /// # Errors
 ///
@@ -47,9 +47,9 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
     Ok(RunResult::new(&outcome, &resolved))
 }
 
-/// Checks whether a run can begin, without running it: the names, the values, and whether the workload fits
-/// the machine. If the workload is a recording (`trace:`), this function checks nothing, because it would
-/// have to read the recording.
+/// Checks the names and the values of a spec, and whether the workload fits the machine. `check` does not run
+/// the simulation. If the workload is a recording (`trace:`), this function checks nothing, because a check
+/// would have to read the recording.
 ///
 /// # Errors
 ///
@@ -190,8 +190,8 @@ mod tests {
         assert_eq!(counts.failures, 0);
     }
 
-    /// Tests patch 8 of the 2023 series. With this patch, page sets hold fewer pages while the free memory of
-    /// their zone is below the high watermark. If memory is not short, the patch changes nothing. The readers
+    /// Tests patch 8 of the 2023 series. With patch 8, page sets hold fewer pages while the free memory of
+    /// their zone is below the high watermark. If memory is not short, patch 8 changes nothing. The readers
     /// of this test are so slow that the reclaimer keeps up with them.
     #[test]
     fn patch_8_keeps_page_sets_smaller_where_memory_is_short() {
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Tests that a run can be cancelled. The whole run would take minutes.
+    /// Tests that a run can be cancelled. The run that the test cancels would take minutes.
     #[test]
     fn a_cancelled_simulation_ends_without_a_result() {
         let spec =

@@ -16,27 +16,27 @@ pub struct RunResult {
     pub score_per_s: f64,
     /// Name of a unit of work.
     pub unit: String,
-    /// Share of the CPUs' busy time spent waiting for a zone's lock or holding a zone's lock.
+    /// Percentage of the CPUs' busy time in which CPUs waited for a zone's lock or held a zone's lock.
     pub zone_lock_percent: f64,
-    /// Share of the CPUs' busy time spent waiting for a zone's lock.
+    /// Percentage of the CPUs' busy time in which CPUs waited for a zone's lock.
     pub zone_wait_percent: f64,
-    /// Share of the CPUs' busy time spent waiting for an LRU lock or holding an LRU lock.
+    /// Percentage of the CPUs' busy time in which CPUs waited for an LRU lock or held an LRU lock.
     pub lru_lock_percent: f64,
-    /// Share of the CPUs' busy time spent waiting for an LRU lock.
+    /// Percentage of the CPUs' busy time in which CPUs waited for an LRU lock.
     pub lru_wait_percent: f64,
-    /// Share of the CPUs' busy time spent waiting for the lock of an address space.
+    /// Percentage of the CPUs' busy time in which CPUs waited for the lock of an address space.
     pub mmap_wait_percent: f64,
     /// Time that CPUs were busy, summed over all CPUs, in milliseconds.
     pub busy_ms: f64,
-    /// The part of the busy time that CPUs spent in the user program. The value is 0 for workloads that do
-    /// not separate user time from kernel time. The workloads kbuild, stress-vm, ebizzy, pigz, oltp and
-    /// purger separate it.
+    /// The part of the busy time that CPUs spent in the user program, in milliseconds. `user_ms` is 0 for
+    /// workloads that do not separate user time from kernel time. The workloads kbuild, stress-vm, ebizzy,
+    /// pigz, oltp and purger separate user time.
     pub user_ms: f64,
     /// Number of times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
-    /// Sum of the times that CPUs waited for a zone's lock in order to drain a page set.
+    /// Sum of the times that CPUs waited for a zone's lock in order to drain a page set, in nanoseconds.
     pub drain_wait_ns: u64,
-    /// The longest wait for a zone's lock in order to drain a page set.
+    /// The longest time that a CPU waited for a zone's lock in order to drain a page set, in nanoseconds.
     pub drain_wait_max_ns: u64,
     /// Number of drains because of consecutive high-order frees.
     pub free_high: u64,
@@ -48,12 +48,13 @@ pub struct RunResult {
     pub failures: u64,
     /// Number of times that a zone's lock was taken.
     pub zone_lock_acquisitions: u64,
-    /// Largest number of pages in page sets at one time. In an allocator without page sets: largest number of
-    /// free pages that CPUs held for themselves.
+    /// Largest number of pages in page sets at one time. In an allocator without page sets, the largest
+    /// number of free pages that CPUs held for themselves.
     pub pcp_pages_peak: u64,
-    /// Number of pages in page sets, or held by CPUs for themselves, after 30 idle seconds.
+    /// Number of pages in page sets after 30 idle seconds. In an allocator without page sets, the number of
+    /// free pages that CPUs held for themselves.
     pub pcp_pages_idle: u64,
-    /// Figures that all allocators have, with page sets or without.
+    /// Figures that all allocators have, with or without page sets.
     #[serde(default)]
     pub shared: SharedUse,
     /// Misses of the last-level cache, in percent of the references to the last-level cache.
@@ -68,45 +69,46 @@ pub struct RunResult {
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
-    /// The part of an allocation's average time during which the CPU waited for other CPUs' drains.
+    /// The average time during an allocation that the CPU waited for other CPUs' drains, in nanoseconds.
     pub alloc_behind_drains_ns: f64,
     /// Number of CPUs that the workload used.
     pub workers: u32,
-    /// Counts of the repeated events, if the workload was a recording.
+    /// Counts of the recorded events that the run repeated, if the workload was a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub played: Option<Played>,
     /// Hash of all events of the simulation, in their order.
     pub digest: String,
 }
 
-/// Counts of accesses to shared data, and use of memory. Every allocator has these figures.
+/// Counts of accesses to data that several CPUs use, and the use of memory. Every allocator has these
+/// figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
-    /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
-    /// CPU changed data that all CPUs of a zone share, plus `contended_lines`.
+    /// Number of times that a CPU took a zone's lock. In an allocator without locks, the number of times that
+    /// a CPU changed data that all CPUs of a zone share, plus `contended_lines`.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last,
-    /// at any time before. 0 for Linux's allocator.
+    /// at any time before. `line_transfers` is 0 for Linux's allocator.
     pub line_transfers: u64,
     /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
     /// For each table of an allocator without locks, the number of cache lines that CPUs fetched from other
-    /// CPUs. Empty for Linux's allocator.
+    /// CPUs. `line_passes` is empty for Linux's allocator.
     pub line_passes: BTreeMap<String, u64>,
     /// Number of times that a CPU waited for a line because the line was still moving to another CPU.
     pub line_waits: u64,
-    /// Share of the CPUs' busy time spent fetching lines from other CPUs.
+    /// Percentage of the CPUs' busy time in which CPUs fetched cache lines from other CPUs.
     pub line_percent: f64,
     /// Number of requests that got memory of another migratetype.
     pub fallbacks: u64,
     /// Average number of free pages that CPUs held for themselves during the measured time. Other CPUs cannot
-    /// take held pages.
+    /// take pages that a CPU holds for itself.
     pub held_mean: f64,
-    /// Largest number of pages that were in use or held by CPUs. A tool such as `free` reports both as used
-    /// memory.
+    /// Largest number of pages that were in use or held by CPUs. A tool such as `free` reports both kinds of
+    /// pages as used memory.
     #[serde(default)]
     pub used_peak: u64,
-    /// Number of held pages after two ticks of the idle machine.
+    /// Number of free pages that CPUs held for themselves after two ticks of the idle machine.
     pub held_after_two_ticks: u64,
     /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
     /// take reserved pages if they found no other pages.
@@ -115,7 +117,7 @@ pub struct SharedUse {
     pub whole_at_end: u64,
     /// Number of free pages outside completely free pageblocks at the end of the measured time.
     pub apart_at_end: u64,
-    /// Number of pageblocks that are completely free after 30 idle seconds, when the load is gone.
+    /// Number of completely free pageblocks after the workload has ended and 30 idle seconds have passed.
     pub whole_when_gone: u64,
 }
 

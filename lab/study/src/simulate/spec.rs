@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::contest::AllocatorKind;
 use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 
-/// The description of one simulation. The result depends only on this description, on the files that it
-/// names, and on the version of the program.
+/// The description of one simulation. The result of a simulation depends only on its `RunSpec`, on the files
+/// that the `RunSpec` names, and on the version of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -29,22 +29,22 @@ pub struct RunSpec {
     pub policy: String,
     /// Number of CPUs that the workload uses. Default: all CPUs of the machine.
     pub cpus: Option<u32>,
-    /// A fixed `batch` in pages, which replaces the policy's rule.
+    /// A fixed `batch` in pages, in place of the `batch` that the policy's rule would give.
     pub batch: Option<u32>,
-    /// A fixed `high` in pages, which replaces the policy's rule.
+    /// A fixed `high` in pages, in place of the `high` that the policy's rule would give.
     pub high: Option<u32>,
     /// The policy that decides the kernel version of everything except the allocator, such as slabs and
     /// sockets. Default: `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_of: Option<String>,
-    /// When CPUs tick, relative to each other. Default: the machine's setting.
+    /// Whether all CPUs tick at the same moment, or one after another. Default: the machine's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick_phase: Option<TickPhase>,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Virtual time before measuring begins, in milliseconds. Default: the workload's warm-up.
+    /// Virtual time before measuring begins, in milliseconds. Default: the warm-up that the workload names.
     pub warmup_ms: Option<u64>,
-    /// Virtual time that is measured, in milliseconds. Default: the workload's measured time.
+    /// Virtual time that is measured, in milliseconds. Default: the measured time that the workload names.
     pub duration_ms: Option<u64>,
     /// Parameters of the workload, and `vm.*` settings of the kernel, that differ from their defaults.
     pub settings: BTreeMap<String, u64>,
@@ -55,7 +55,7 @@ pub struct RunSpec {
 pub(super) enum Work {
     /// A named workload.
     Named(&'static Workload),
-    /// A recording, which all CPUs of the run play.
+    /// A recording, which the CPUs of the run repeat.
     Recorded(Recorded),
 }
 
@@ -67,14 +67,15 @@ const BUNDLED: &str = "bundled:";
 /// full after the warm-up.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
-/// Returns the path of the recording that this workload plays. Returns `None` if the workload is not `trace:`
-/// followed by a path.
+/// Returns the path in the name of a workload `trace:PATH`. Returns `None` if the name does not begin with
+/// `trace:`.
 #[must_use]
 pub fn recording(workload: &str) -> Option<&Path> {
     workload.strip_prefix(TRACE).map(Path::new)
 }
 
-/// Opens the recording that this workload plays. Returns `None` if the workload does not name a recording.
+/// Opens the recording that the name of a workload contains. Returns `None` if the workload does not name a
+/// recording.
 fn opened(workload: &str) -> Option<Result<Box<dyn TraceReader>>> {
     if let Some(path) = recording(workload) {
         return Some(pageset_trace::open(path).map_err(Into::into));
@@ -110,7 +111,7 @@ impl Work {
         }
     }
 
-    /// Counts of the played recording.
+    /// Returns the counts of the recorded events that the run repeats, if the workload is a recording.
     pub(super) fn played(&self) -> Option<Played> {
         match self {
             Self::Named(_) => None,
@@ -166,7 +167,7 @@ impl RunSpec {
         }
     }
 
-    /// Checks the names and values in the spec.
+    /// Checks the names and values in the spec, without running the simulation.
     ///
     /// # Errors
     ///
@@ -268,12 +269,12 @@ pub fn machine_text(machine: &str) -> Result<String> {
     Ok(read_description(path)?)
 }
 
-/// Returns the machine that the text of a machine file describes. `name` names the file in errors.
+/// Returns the machine that the text of a machine file describes. Errors name the file as `name`.
 ///
 /// # Errors
 ///
 /// Fails if the text is not a machine file. If the text is the layout of a recorded machine, the error says
-/// so.
+/// that the text is a layout.
 pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
     Machine::parse(text, name).or_else(|error| match toml::from_str::<Layout>(text) {
         Ok(_) => bail!(
@@ -285,10 +286,10 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
 }
 
 /// Returns the kernel version that a policy belongs to. The published texts measured several kernels, and
-/// their slabs and sockets differ.
+/// these kernels have different slabs and sockets.
 fn generation_of(policy: &str) -> Result<Generation> {
     let version = match names_policy_file(policy) {
-        // A policy file belongs to the kernel of the policy that it is based on.
+        // A policy file belongs to the kernel of the policy that the file is based on.
         true => read_policy(Path::new(policy))?.kernel,
         false => policy.strip_prefix("linux-").unwrap_or_default(),
     };
@@ -296,8 +297,8 @@ fn generation_of(policy: &str) -> Result<Generation> {
     Ok(match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) <= (4, 9) => Generation::V4_9,
         (Some(major), Some(minor)) if (major, minor) < (5, 19) => Generation::V4_18,
-        // Linux 5.19 and later count as Linux 6.6, and so do all other names, for example the patches of the
-        // 2023 series.
+        // Linux 5.19 and later count as Linux 6.6. Policies without a version of Linux in their name, for
+        // example the patches of the 2023 series, also count as Linux 6.6.
         _ => Generation::V6_6,
     })
 }

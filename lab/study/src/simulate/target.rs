@@ -55,7 +55,7 @@ impl<'c> VirtualTarget<'c> {
     }
 
     /// Returns the number of frees that the allocator refused, because of a bug of the workload or of the
-    /// allocator. A refused list counts as one free.
+    /// allocator. If the allocator refuses a list of blocks, the whole list counts as one free.
     pub(super) fn lost_frees(&self) -> u64 {
         self.lost_frees
     }
@@ -83,8 +83,8 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn score(&mut self, units: u64) {
-        // Work after the measured time does not count. Otherwise, a run with a longer clean-up would get a
-        // better score.
+        // Work after the measured time does not count, because a run with a longer clean-up would otherwise
+        // get a better score.
         if self.cpu.running() {
             self.cpu.score(units);
         }

@@ -1,8 +1,8 @@
-//! One slab cache. It decides which slab an object comes from, and which empty slabs are freed.
+//! One slab cache, which decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! This module only does bookkeeping, under a Rust mutex. The results of its functions tell the caller what
-//! to do next: allocate a block, free blocks, or take the lock of a list. The caller releases the mutex
-//! first.
+//! This module only does bookkeeping, under a Rust mutex. The results of its functions tell the caller to
+//! allocate a block, to free blocks, or to take the lock of a list. The caller releases the mutex before it
+//! allocates or frees a block or takes a lock.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -11,8 +11,8 @@ use super::partial::PartialRule;
 use crate::load::setup::Generation;
 use crate::target::Block;
 
-/// Number of slabs that a node keeps on its list even if they are empty. Source: SLUB's documented
-/// `min_partial`, 5 for small objects, which is general knowledge and not in the spec.
+/// Number of slabs that a node keeps on its list even if all objects of these slabs are free. Source: SLUB's
+/// documented `min_partial`, 5 for small objects, which is general knowledge and not in the spec.
 const NODE_SLABS_MIN: usize = 5;
 
 /// A cache of objects of one size.
@@ -25,7 +25,7 @@ pub(super) struct Cache {
     slabs: Vec<Slab>,
     unused: Vec<u32>,
     cpus: Vec<CpuSlabs>,
-    /// Partly used slabs of each node.
+    /// For each node, the list of its partly used slabs.
     nodes: Vec<Vec<u32>>,
 }
 
@@ -44,7 +44,7 @@ enum Place {
     Cpu,
     /// All objects of the slab are in use, so the slab is on no list.
     Full,
-    /// The slab is on its node's list.
+    /// The slab is on the list of its node.
     Node,
 }
 
@@ -52,7 +52,7 @@ enum Place {
 #[derive(Clone, Debug, Default)]
 struct CpuSlabs {
     current: Option<u32>,
-    /// The CPU's partly used slabs, each with its weight; see [`PartialRule::weight`].
+    /// The partly used slabs of the CPU, each with its weight; see [`PartialRule::weight`].
     partial: Vec<(u32, u32)>,
 }
 
@@ -65,16 +65,16 @@ impl CpuSlabs {
 /// The slab that an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The object comes from the slab with this number. The CPU already has this slab.
+    /// The object comes from a slab that the CPU already has. The value is the number of the slab.
     FromCpu(u32),
-    /// The object comes from the slab with this number. The CPU takes this slab from the node's list, under
-    /// the list's lock.
+    /// The object comes from a slab that the CPU takes from the node's list, under the list's lock. The value
+    /// is the number of the slab.
     FromNode(u32),
-    /// No slab has a free object, so a new slab is needed.
+    /// Neither the CPU's own slabs nor the node's list have a free object, so the caller must add a new slab.
     NeedsSlab,
 }
 
-/// The steps that the caller must do after it has freed an object.
+/// The steps that the caller of [`Cache::give`] must do after the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// Whether the caller must take the lock of the node's list.
@@ -104,8 +104,8 @@ impl Cache {
         }
     }
 
-    /// Takes an object for a CPU. Returns the slab that the object comes from, or says that a new slab is
-    /// needed.
+    /// Takes an object for a CPU. Returns the slab that the object comes from, or `NeedsSlab` if the caller
+    /// must add a new slab.
     pub(super) fn take(&mut self, cpu: usize, node: NodeId) -> Taken {
         let own = &mut self.cpus[cpu];
         if let Some(current) = own.current {
@@ -120,8 +120,8 @@ impl Cache {
             return Taken::FromCpu(self.begin(cpu, next));
         }
         let Some(next) = self.nodes[node.index()].pop() else { return Taken::NeedsSlab };
-        // The CPU takes further slabs under the same hold of the list's lock, until their weight exceeds half
-        // of its limit.
+        // The CPU takes further slabs under the same hold of the list's lock, until the weight of all taken
+        // slabs exceeds half of the CPU's limit.
         let mut counted = self.weight(next);
         while !self.rule.is_enough(counted) {
             let Some(more) = self.nodes[node.index()].pop() else { break };
@@ -161,7 +161,7 @@ impl Cache {
         id
     }
 
-    /// Gives an object back, on any CPU.
+    /// Gives an object of the slab `id` back, on any CPU.
     pub(super) fn give(&mut self, cpu: usize, id: u32) -> Given {
         let slab = &mut self.slabs[id as usize];
         slab.in_use -= 1;
@@ -194,7 +194,7 @@ impl Cache {
     }
 
     /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, removes the slab
-    /// instead, and returns its block.
+    /// from the cache, and returns the slab's block.
     fn list_or_retire(&mut self, id: u32) -> Option<Block> {
         let slab = &mut self.slabs[id as usize];
         let list = &mut self.nodes[slab.node.index()];
@@ -278,7 +278,8 @@ mod tests {
         for _ in 0..10 {
             let burst = take(&mut cache, 20 * 16);
             let emptied: usize = burst.into_iter().map(|id| cache.give(1, id).emptied.len()).sum();
-            // The other slabs are on the list of the consumer, of the producer or of the node.
+            // Slabs that did not go back to the allocator belong to the consumer, to the producer or to the
+            // node's list.
             assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back to the allocator");
         }
         assert!(cache.slabs.len() <= 30, "at most {} slabs were in use", cache.slabs.len());

@@ -26,7 +26,7 @@ pub(crate) use order::{PAGE_BYTES, order_of};
 /// fault.md §4.0.
 const KMALLOC_BYTES_MAX: u32 = 8192;
 
-/// Time that a CPU holds the lock of a node's list.
+/// Time that a CPU holds the lock of a slab cache's list.
 pub(crate) const LIST_NS: Parameter = Parameter {
     key: "slab_list_ns",
     default: 100,
@@ -44,8 +44,8 @@ pub(crate) struct CacheId(u16);
 pub(crate) struct Slabs {
     caches: Vec<Mutex<Cache>>,
     kmalloc: Vec<(u32, CacheId)>,
-    /// For each cache, the lock of its lists. One lock protects the lists of all nodes, because a workload's
-    /// objects are nearly always on one node.
+    /// For each cache, the lock of its lists. One lock protects a cache's lists of all nodes, because a
+    /// workload's objects are nearly always on one node.
     locks: Vec<LockId>,
     nodes_of_cpus: Vec<NodeId>,
     list_ns: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Slabs {
 }
 
 impl Slabs {
-    /// Makes an empty set of caches.
+    /// Makes a set of slab caches that has no cache yet.
     pub(crate) fn new(setup: &Setup<'_>) -> Self {
         Self {
             caches: Vec::new(),
@@ -77,7 +77,8 @@ impl Slabs {
         CacheId(self.caches.len() as u16 - 1)
     }
 
-    /// Adds the general cache for requests of `bytes` bytes, if slab caches serve requests of this size.
+    /// Adds a general cache (kmalloc) for requests of `bytes` bytes, if slab caches serve requests of this
+    /// size and no such cache exists yet.
     pub(crate) fn kmalloc_cache(&mut self, plan: &mut Plan, bytes: u32) {
         let size = kmalloc_size(bytes);
         if bytes <= KMALLOC_BYTES_MAX && !self.kmalloc.iter().any(|(known, _)| *known == size) {
@@ -86,8 +87,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes and adds the memory to `message`: an object if there is a slab cache for this
-    /// size, and a block of pages otherwise.
+    /// Allocates `bytes` bytes and adds the memory to `message`: an object if a slab cache serves requests of
+    /// this size, and a block of pages otherwise.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,
@@ -145,13 +146,13 @@ impl Slabs {
         message.blocks.into_iter().for_each(|block| target.free(block));
     }
 
-    /// Sets the number of workers that use these caches. Each worker calls `leave` once.
+    /// Sets the number of workers that use these caches. Each worker that uses the caches calls `leave` once.
     pub(crate) fn used_by(self, workers: usize) -> Self {
         Self { users: AtomicUsize::new(workers), ..self }
     }
 
-    /// Records that a worker no longer needs the caches. The last worker to leave gives all empty slabs back
-    /// to the allocator.
+    /// Records that a worker needs the slab caches no more. The last worker to leave gives all empty slabs
+    /// back to the allocator.
     pub(crate) fn leave(&self, target: &mut dyn Target) {
         if self.users.fetch_sub(1, AcqRel) == 1 {
             self.shrink(target);
@@ -171,8 +172,8 @@ impl Slabs {
     }
 
     fn state(&self, id: CacheId) -> MutexGuard<'_, Cache> {
-        // The state is valid even if the mutex is poisoned, because the bookkeeping never panics in the
-        // middle of a change.
+        // The state of a cache is valid even if the mutex is poisoned, because the bookkeeping never panics
+        // in the middle of a change.
         self.caches[usize::from(id.0)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! A reference to a slab object. A worker can send it to another worker.
+//! References to slab objects. A worker can send such a reference to another worker.
 
 /// An object of a slab cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

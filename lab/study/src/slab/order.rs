@@ -11,8 +11,8 @@ const ORDER_MAX: u8 = 3;
 ///
 /// A slab should have room for `4 * (fls(cpus) + 1)` objects, or for as many as fit into a block of order 3.
 /// Among the orders with enough room, the rule takes the smallest order that wastes at most 1/16 of the slab.
-/// If no order wastes so little, the rule allows 1/8 of the slab, then 1/4, then 1/2. A `size` of 0 counts as
-/// 1.
+/// If every order wastes more than 1/16 of the slab, the rule allows a waste of 1/8 of the slab, then 1/4,
+/// then 1/2. A `size` of 0 counts as 1.
 pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     let size = size.max(1);
     let wanted = 4 * (u32::BITS - cpus.leading_zeros() + 1);
@@ -28,8 +28,8 @@ pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     found.and_then(Order::new).unwrap_or(smallest)
 }
 
-/// Returns the smallest order whose blocks have at least `bytes` bytes. Returns the largest order if all
-/// blocks are smaller.
+/// Returns the smallest order whose blocks have at least `bytes` bytes. Returns the largest order if the
+/// blocks of all orders are smaller.
 pub(crate) fn order_of(bytes: u64) -> Order {
     Order::holding(bytes.div_ceil(u64::from(PAGE_BYTES)).max(1)).unwrap_or(Order::MAX)
 }
@@ -38,8 +38,8 @@ pub(crate) fn order_of(bytes: u64) -> Order {
 mod tests {
     use super::*;
 
-    /// The table of spec fault.md §4.0, computed from the rule of Linux 6.12. For each size of objects, it
-    /// has the orders for 4, 16, 64 and 224 CPUs.
+    /// The table of spec fault.md §4.0, computed from the rule of Linux 6.12. For each size of objects, the
+    /// table has the orders for 4, 16, 64 and 224 CPUs.
     const GOLDEN: [(u32, [u8; 4]); 13] = [
         (64, [0, 0, 0, 0]),
         (96, [0, 0, 0, 0]),

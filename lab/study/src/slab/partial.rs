@@ -1,18 +1,18 @@
-//! Limits the partly used slabs that a CPU keeps for itself. At the limit, the CPU gives all these slabs to
-//! their nodes.
+//! Limits the partly used slabs that a CPU keeps for itself. When a CPU reaches the limit, it gives all of
+//! its partly used slabs to their nodes.
 //!
 //! Source of the rules: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from
-//! objects to pages". The numbers are SLUB's defaults, which are general knowledge and not in the spec.
+//! objects to pages". The limits are SLUB's defaults, which are general knowledge and not in the spec.
 
 use crate::load::setup::Generation;
 
-/// The limit on a CPU's partly used slabs. The variant decides what the limit counts.
+/// The limit on a CPU's partly used slabs. The limit counts free objects or slabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
     /// Before Linux 5.16 the limit counts the free objects that a slab has when it joins the CPU's list. A
     /// full slab joins the list when its first object is freed, and counts as one object. So a CPU that frees
-    /// other CPUs' objects collects one slab for each object of the limit. Most of these slabs are empty when
-    /// the CPU gives them away.
+    /// other CPUs' objects collects as many slabs as the limit allows objects. Most of these slabs are empty
+    /// when the CPU gives them to their nodes.
     Objects(u32),
     /// Since Linux 5.16 the limit counts slabs. The kernel computes the limit from a wanted number of free
     /// objects, and assumes that half of each slab is free.
@@ -48,8 +48,8 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU whose slabs have the total weight `counted` must give them away before it adds another
-    /// slab.
+    /// Whether a CPU whose partly used slabs have the total weight `counted` must give these slabs away
+    /// before it adds another slab.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,
@@ -57,8 +57,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU has taken enough slabs from a node's list, if the taken slabs have the total weight
-    /// `counted`.
+    /// Whether a CPU that has taken slabs of the total weight `counted` from a node's list has taken enough.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;
         counted > limit / 2

@@ -9,12 +9,12 @@ use parking_lot::{Condvar, Mutex};
 use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
-/// Number of times that a thread reads a channel before it sleeps. Guess: the reads take some 10 us, longer
-/// than waking a thread. So threads seldom sleep while messages stream, and the measured time contains few
-/// wake-ups.
+/// Number of times that a thread looks at a channel before it sleeps. Guess: 2000 looks take some 10 us,
+/// longer than waking a thread. So threads seldom sleep while messages stream, and the measured time contains
+/// few wake-ups.
 const SPINS: u32 = 2000;
 
-/// Bit of [`Channel::seen`] that is set while there are senders.
+/// Bit of [`Channel::seen`] that is set while the queue has senders.
 const OPEN: usize = 1 << 32;
 
 /// A queue that threads send to and receive from.
@@ -22,8 +22,8 @@ const OPEN: usize = 1 << 32;
 pub(super) struct Channel {
     capacity: usize,
     state: Mutex<State>,
-    /// The number of messages in the low bits, and the bit [`OPEN`]. Threads read `seen` without the queue's
-    /// lock.
+    /// The number of messages in the queue in the low bits, and the bit [`OPEN`]. Threads read `seen` without
+    /// the queue's lock.
     seen: AtomicUsize,
     has_room: Condvar,
     has_message: Condvar,

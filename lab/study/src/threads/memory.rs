@@ -16,14 +16,14 @@ const PAGE_WORDS: u64 = PAGE_BYTES as u64 / 8;
 const LINE_WORDS: usize = 8;
 
 /// The contents of all frames. The words are atomics, so that a faulty workload that touches another worker's
-/// memory is no undefined behaviour.
+/// memory causes no undefined behaviour.
 #[derive(Debug)]
 pub(super) struct Memory(Vec<AtomicU64>);
 
 impl Memory {
-    /// Allocates zeroed memory for the contents of frames 0 to `pages`. The operating system provides memory
-    /// only for touched pages. If the allocation fails, frames have no contents, and touching them takes no
-    /// time.
+    /// Allocates zeroed memory for the contents of the frames 0 to `pages`, both included. The operating
+    /// system provides memory only for touched pages. If the allocation fails, frames have no contents, and
+    /// touching them takes no time.
     pub(super) fn new(pages: u64) -> Self {
         let words =
             pages.saturating_add(1).checked_mul(PAGE_WORDS).and_then(|words| usize::try_from(words).ok());

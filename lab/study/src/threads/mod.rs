@@ -1,8 +1,8 @@
 //! Runs a workload on threads of this machine, with `pageset-core` and real locks. Each thread is pinned to
 //! its own CPU.
 //!
-//! The same workload also runs on virtual CPUs, so a comparison of the results shows how exact the simulation
-//! is. Each frame has real memory, so clearing and copying take as long as this machine needs.
+//! The same workload also runs on virtual CPUs, so a comparison of both results shows how exact the
+//! simulation is. Each frame has real memory, so clearing and copying take as long as this machine needs.
 
 mod channel;
 mod memory;
@@ -30,7 +30,8 @@ use target::ThreadTarget;
 pub struct ThreadOptions {
     /// The allocator's policy.
     pub policy: Policy,
-    /// Number of pages of memory. The operating system provides memory for a page when the page is touched.
+    /// Number of pages of memory. The operating system provides memory for a page when a thread touches the
+    /// page.
     pub pages: u64,
     /// Time before measuring begins.
     pub warm_up: Duration,
@@ -66,7 +67,8 @@ impl ThreadOutcome {
 /// The reason why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// The plan has more workers than this machine has CPUs. In such a run, threads would mostly spin.
+    /// The plan has more workers than this machine has CPUs. With more workers than CPUs, threads would
+    /// mostly spin.
     #[error("the workload needs {wanted} CPUs, but this machine lets the program use {present}")]
     Cpus {
         /// Number of workers in the plan.
@@ -74,12 +76,12 @@ pub enum ThreadError {
         /// Number of CPUs of this machine.
         present: usize,
     },
-    /// The allocator cannot be built for this number of pages.
+    /// The allocator cannot be built for the number of pages that the options ask for.
     #[error("the allocator cannot use {pages} pages: {error}")]
     Allocator {
         /// Number of pages that the options ask for.
         pages: u64,
-        /// The allocator's reason.
+        /// The reason of the allocator's refusal.
         error: ConfigError,
     },
     /// The allocator lost a frame, or handed out a frame twice.
@@ -182,7 +184,7 @@ pub fn run_on_threads(plan: Plan, options: &ThreadOptions) -> Result<ThreadOutco
 /// Makes an allocator of one zone on one node, for the CPUs that the plan names.
 fn allocator(plan: &Plan, options: &ThreadOptions) -> Result<Allocator, ThreadError> {
     let cpus = plan.workers.iter().map(|worker| worker.cpu.index() + 1).max().unwrap_or(1);
-    // Leave out frame 0, as on a real machine.
+    // The zone leaves out frame 0, as on a real machine.
     let span = 1..options.pages.saturating_add(1);
     let regions = [span.clone()];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];

@@ -1,4 +1,4 @@
-//! A readers-writer spin lock that guards no value. Workloads take this lock where a kernel would take a
+//! A readers-writer spin lock that guards no value. Workloads take a `SpinLock` where a kernel would take a
 //! lock.
 
 use std::sync::atomic::AtomicU32;
@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::target::Hold;
 
-/// The state of a lock that one thread holds exclusively. Every other state is the number of threads that
-/// share the lock.
+/// The state of a lock that one thread holds exclusively. Any state except `ALONE` is the number of threads
+/// that share the lock.
 const ALONE: u32 = u32::MAX;
-/// Number of times that a thread reads the lock before it yields its CPU to other threads. Guess: the reads
+/// Number of times that a thread reads the lock before it yields its CPU to other threads. Guess: 200 reads
 /// take about a microsecond.
 const SPINS: u32 = 200;
 

@@ -67,7 +67,7 @@ impl Target for ThreadTarget<'_> {
     }
 
     fn score(&mut self, units: u64) {
-        // A worker that only receives messages may never call `running`, so read the clock here.
+        // A worker that only receives messages may never call `running`, so `score` reads the clock.
         let is_measured = self.is_measured || (self.warm_up..self.end).contains(&self.began.elapsed());
         if is_measured {
             self.tally.score += units;

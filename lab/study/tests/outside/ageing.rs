@@ -1,5 +1,5 @@
-//! Tests the simulated day. Its parameters agree with the recordings that they name, and two days with the
-//! same seed are equal.
+//! Tests that the parameters of the simulated day agree with the recordings that they name, and that two
+//! simulated days with the same seed are equal.
 
 use std::path::Path;
 
@@ -85,8 +85,8 @@ fn every_allocator_is_asked_for_the_same() {
             let course = play(&day, 1, &entrant, compaction, 4, &mut || true).unwrap();
             let end = course.end();
             assert_eq!((course.moments.len(), end.step), (4, day.steps), "{entrant:?}");
-            // Some requests may fail, because such a small machine does not always have a free block of eight
-            // pages.
+            // Some requests may fail, because the small machine of this test does not always have a free
+            // block of eight pages.
             assert!(end.work.failures * 100 < end.work.requests, "{entrant:?}: {:?}", end.work);
             asked.push(end.work.requests);
         }

@@ -6,7 +6,7 @@ use perf_event_open::config::{Cpu, Opts, Proc};
 use perf_event_open::count::Counter;
 use perf_event_open::event::hw::Hardware;
 
-/// Counters that are running.
+/// Running counters of one thread's instructions and cycles.
 pub(in super::super) struct Counters {
     instructions: Counter,
     cycles: Counter,
@@ -22,8 +22,8 @@ impl Counters {
         let counters = || -> io::Result<Self> {
             let counter = |event| {
                 let mut options = Opts::default();
-                // Do not count work in the kernel, because counting it needs privileges that the user may
-                // lack.
+                // The counters leave out work in the kernel, because counting this work needs privileges that
+                // the user may lack.
                 options.exclude.kernel = true;
                 options.exclude.hv = true;
                 Counter::new(event, (Proc::CURRENT, Cpu::ALL), options)
@@ -37,7 +37,7 @@ impl Counters {
         counters().map_err(|error| error.to_string())
     }
 
-    /// Returns the numbers of instructions and cycles until now.
+    /// Returns the numbers of instructions and cycles since counting began.
     pub(in super::super) fn read(&self) -> Result<(u64, u64), String> {
         let read = || Ok((self.instructions.stat()?.count, self.cycles.stat()?.count));
         read().map_err(|error: io::Error| error.to_string())

@@ -42,8 +42,8 @@ pub(super) enum Role {
 pub(super) enum FreedBy {
     /// The receiver's CPU frees the memory of the message.
     Receiver,
-    /// The sender's CPU, which allocated the memory, frees the memory. If too many messages already wait for
-    /// the sender's CPU, the receiver's CPU frees the memory.
+    /// The sender's CPU, which allocated the memory of the message, frees this memory. If too many messages
+    /// already wait for the sender's CPU, the receiver's CPU frees the memory.
     Sender,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn costs(setup: &Setup<'_>) -> Costs {
     }
 }
 
-/// One direction of a flow between two workers.
+/// One direction of a flow of messages between two workers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) socket: ChannelId,
@@ -129,7 +129,7 @@ impl End {
         }
     }
 
-    /// Copies the payload: first the part in blocks, then the part in slab objects.
+    /// Copies the payload of a message: first the part in blocks, then the part in slab objects.
     pub(super) fn copy(&self, target: &mut dyn Target, message: &Message) {
         let mut left = message.bytes;
         for (pfn, order) in &message.blocks {

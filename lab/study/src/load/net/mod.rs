@@ -1,9 +1,9 @@
 //! Benchmarks of sockets: senders, receivers, and the memory of the messages between them (spec fault.md
 //! §4.3).
 //!
-//! Parts of several benchmarks: `skbs` (the memory of a message), `end` (one end of a flow), `turns`
-//! (exchanging the roles of sender and receiver) and `stream` (a flow of single messages). Each other file
-//! has one benchmark.
+//! Four files are parts of several benchmarks: `skbs` (the memory of a message), `end` (one end of a flow),
+//! `turns` (exchanging the roles of sender and receiver) and `stream` (a flow of single messages). Each file
+//! except these four files has one benchmark, or two similar benchmarks.
 
 mod end;
 mod sctp;

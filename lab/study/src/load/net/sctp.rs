@@ -5,7 +5,7 @@
 //! KiB on Linux 6.12 with 2 CPUs. A receiver opens its window by the size of one packet at a time, so most
 //! packets carry as many messages as fit. The receiver's CPU handles the acknowledgement that opens the
 //! window. So the receiver's CPU makes most packets and frees most of the acknowledged memory. The sender's
-//! CPU does the rest.
+//! CPU makes the other packets and frees the other memory.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 10_240, source: "spec fault.md §4.3: -m 10K", ..super::udp::BYTES };
-/// Largest payload of one message. A message of this size fits into a packet.
+/// Largest payload of one message. A message with the largest payload fits into a packet.
 const BYTES_MAX: u64 = 60_000;
 /// Largest number of payload bytes in a packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const PACKET_BYTES_MAX: u32 = 65_536 - OVERHEAD_BYTES;
@@ -53,7 +53,7 @@ const FREED_HERE: Parameter = Parameter {
 const GUESS: &str =
     "guess: about 4 Gbit/s for a pair; SCTP computes checksums and keeps track of each message";
 
-/// Pairs of a sender and a receiver.
+/// The benchmark SCTP_STREAM_MANY, with pairs of a sender and a receiver.
 pub(in crate::load) const SCTP_STREAM: Workload = Workload {
     name: "sctp-stream",
     summary: "netperf SCTP_STREAM_MANY on the loopback: 10 KiB messages, blocks of order 2 and above",
@@ -80,8 +80,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
     let per_bundle = PACKET_BYTES_MAX / bytes;
-    // A socket's memory limits the number of messages under way. Each bundle takes two places in the channel:
-    // one for the packet and one for its messages.
+    // A socket's memory limits the number of messages under way. Each bundle of messages takes two places in
+    // the channel: one for the packet and one for the messages.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
     let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;
@@ -136,13 +136,15 @@ impl Ends for Stream {
     }
 
     fn receive(&mut self, target: &mut dyn Target, mut packet: Message) {
-        // After a packet, its messages arrive.
+        // The sender sends a packet's messages right after the packet, so the next receive returns these
+        // messages.
         let Some(chunks) = target.receive(self.end.back.socket) else {
             return self.end.skbs.release(target, packet);
         };
         if packet.bytes == 0 {
             self.end.read(target, &chunks, self.bytes);
-            // If there is no memory for a packet, a real kernel sends it later. The model ignores this delay.
+            // If there is no memory for a packet, a real kernel sends the packet later. The model ignores
+            // this delay.
             let _ = self.pack(target, chunks.bytes, &mut packet);
         }
         let count = chunks.bytes / u64::from(self.bytes);
@@ -161,7 +163,8 @@ impl Ends for Stream {
 }
 
 impl Stream {
-    /// Makes `count` messages. Also makes their packet, unless the receiver's CPU makes the packet.
+    /// Makes `count` messages. Also makes the packet of these messages, unless the receiver's CPU makes the
+    /// packet.
     fn make(
         &self,
         target: &mut dyn Target,

@@ -10,9 +10,9 @@ use crate::target::{Message, Target};
 
 /// Size of the structure that describes a message of a socket. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
-/// Bytes of a head in addition to its payload: room for headers before the payload, and shared information
-/// after it. Guess that agrees with spec fault.md §4.3: 4 KiB of payload need kmalloc-8k, and 8 KiB need a
-/// block of order 2.
+/// Number of bytes of a head in addition to its payload: room for headers before the payload, and shared
+/// information after the payload. Guess that agrees with spec fault.md §4.3: 4 KiB of payload need
+/// kmalloc-8k, and 8 KiB need a block of order 2.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
 /// Size of the slab objects for small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;
@@ -26,7 +26,7 @@ pub(in crate::load) struct Skbs {
 }
 
 impl Skbs {
-    /// Makes the caches for messages whose payloads have these sizes.
+    /// Makes the slab caches for messages whose payloads have the sizes in `bytes`.
     pub(in crate::load) fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
         let mut slabs = Slabs::new(setup);
         let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);
@@ -36,7 +36,8 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
-    /// Sets the number of workers that use the slab caches. Each worker calls `leave` once.
+    /// Sets the number of workers that use the slab caches. Each worker that uses the caches calls `leave`
+    /// once.
     pub(in crate::load) fn used_by(self, workers: usize) -> Self {
         Self { slabs: self.slabs.used_by(workers), ..self }
     }

@@ -17,7 +17,7 @@ const BYTES: Parameter =
 /// Largest payload of a message in this model, in bytes.
 const BYTES_MAX: u64 = 16_000;
 
-/// sockperf with datagrams.
+/// The benchmark sockperf with datagrams.
 pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
     name: "sockperf-udp",
     summary: "sockperf, throughput of small datagrams: objects of slabs from CPU to CPU",
@@ -28,7 +28,7 @@ pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
     build: |setup| build(setup, 1),
 };
 
-/// sockperf with a TCP stream: several messages share a segment.
+/// The benchmark sockperf with a TCP stream: several messages share a segment.
 pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     name: "sockperf-tcp",
     summary: "sockperf, throughput of small messages over TCP: several messages in a segment",
@@ -36,8 +36,8 @@ pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     ..SOCKPERF_UDP
 };
 
-/// Number of messages in one segment of a stream. Guess: as many as are written while the previous segment is
-/// on its way.
+/// Number of messages in one segment of a stream. Guess: as many messages as a program writes while the
+/// previous segment is on its way.
 const MESSAGES_PER_SEGMENT: u32 = 8;
 
 fn build(setup: &Setup<'_>, per_skb: u32) -> Result<Plan, PlanError> {

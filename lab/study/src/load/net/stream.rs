@@ -11,14 +11,14 @@ use crate::load::plan::Plan;
 use crate::load::setup::{PlanError, Setup};
 use crate::target::{Message, Target};
 
-/// Largest number of bytes of memory that the messages of one socket take. Source: spec fault.md §4.3, "~208
-/// KiB".
+/// Limit of the memory that the messages of one socket may take together, in bytes. Source: spec fault.md
+/// §4.3, "~208 KiB".
 pub(super) const SOCKET_BYTES: u32 = 212_992;
 
 /// Makes the messages of one sender. Each benchmark implements this trait.
 pub(super) trait Source: Send {
-    /// Allocates the memory of the next message. After an error, the caller frees the memory that `message`
-    /// has so far.
+    /// Allocates the memory of the next message. If `fill` returns an error, the caller frees the memory that
+    /// `message` already has.
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
     -> Result<(), AllocError>;
 

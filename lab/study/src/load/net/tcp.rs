@@ -16,7 +16,7 @@ use crate::target::{Message, Target};
 /// Payload of one segment: the MTU of the loopback. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const SEGMENT_BYTES: u32 = 65_536;
 
-/// Pairs of a sender and a receiver.
+/// The benchmark TCP_STREAM, with pairs of a sender and a receiver.
 pub(in crate::load) const TCP_STREAM: Workload = Workload {
     name: "tcp-stream",
     summary: "netperf TCP_STREAM on the loopback: segments of 64 KiB, two blocks of order 3 each",
@@ -35,7 +35,8 @@ pub(in crate::load) const TCP_STREAM: Workload = Workload {
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[0]);
-    // Since Linux 5.19, the CPU that allocated the memory of a received message also frees it.
+    // Since Linux 5.19, the CPU that allocated the memory of a message also frees this memory when the
+    // receiver has read the message.
     let freed_by = if setup.generation >= Generation::V6_6 { FreedBy::Sender } else { FreedBy::Receiver };
     let flow = Flow { message_bytes: SEGMENT_BYTES, freed_by, moves_per_s: 0 };
     stream(setup, plan, skbs, flow, || Segments(Fragments::default()))

@@ -1,8 +1,8 @@
-//! Exchanges the roles of sender and receiver. On a real machine tasks move between CPUs, so a CPU is first
-//! the sender of a flow, then its receiver, and so on.
+//! Exchanges the roles of sender and receiver. On a real machine tasks move between CPUs, so a CPU is
+//! sometimes the sender and sometimes the receiver of a flow.
 //!
-//! In the model a worker stays on its CPU. Instead of moving, two workers exchange their roles. Each
-//! direction has its own socket, so no worker receives its own messages.
+//! In the model a worker stays on its CPU. Instead of moving to another CPU, two workers exchange their
+//! roles. Each direction of a flow has its own socket, so no worker receives its own messages.
 
 use super::end::{End, Role};
 use crate::load::setup::Parameter;
@@ -27,7 +27,7 @@ pub(super) trait Ends {
     /// Tries to send a message.
     fn send(&mut self, target: &mut dyn Target);
 
-    /// Handles the received message `first`, and receives the messages that belong to it.
+    /// Handles the received message `first`, and receives further messages that belong to `first`.
     fn receive(&mut self, target: &mut dyn Target, first: Message);
 
     /// Frees memory that a sender keeps between messages.

@@ -1,4 +1,4 @@
-//! netperf `UDP_STREAM` over the loopback: a sender sends datagrams of one size as fast as it can (spec
+//! netperf `UDP_STREAM` over the loopback: a sender sends datagrams of one size as fast as possible (spec
 //! fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType, Order};
@@ -19,14 +19,15 @@ pub(super) const BYTES: Parameter = Parameter {
     meaning: "payload of one message, in bytes; at most 65507",
     source: "spec fault.md §4.3: 64 to 16384",
 };
-/// Largest datagram. Source: RFC 768 and RFC 791.
+/// Largest payload of a datagram, in bytes. Source: RFC 768 and RFC 791.
 const BYTES_MAX: u64 = 65_507;
-/// Largest payload of a datagram that Linux 6.x allocates as one piece of memory. Source: spec fault.md §4.3.
+/// Largest payload of a datagram that Linux 6.x allocates as one piece of memory, in bytes. Source: spec
+/// fault.md §4.3.
 const LINEAR_BYTES_MAX: u32 = 16_000;
 /// Order of the blocks that hold the payload of larger datagrams. Source: spec fault.md §4.3.
 const FRAGMENT_ORDER: u8 = 3;
 
-/// Pairs of a sender and a receiver.
+/// The benchmark UDP_STREAM, with pairs of a sender and a receiver.
 pub(in crate::load) const UDP_STREAM: Workload = Workload {
     name: "udp-stream",
     summary: "netperf UDP_STREAM on the loopback: datagrams from one CPU to its neighbour",
@@ -73,8 +74,8 @@ impl Source for Datagrams {
     }
 }
 
-/// A sender's current block of order 3. Messages take parts of the block for their payload. The block is
-/// freed together with the last message that has a part of the block.
+/// A sender's current block of order 3. Messages take parts of the block for their payload. The CPU that
+/// frees the last message with a part of the block also frees the block.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     current: Option<Block>,
@@ -82,8 +83,8 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Takes `bytes` bytes of blocks for the payload of `message`. The message that takes the last bytes of a
-    /// block becomes the block's owner.
+    /// Takes parts of blocks, `bytes` bytes together, for the payload of `message`. The message that takes
+    /// the last bytes of a block becomes the block's owner.
     pub(super) fn cut(
         &mut self,
         target: &mut dyn Target,

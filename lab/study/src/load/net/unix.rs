@@ -1,5 +1,5 @@
 //! lmbench `bw_unix`: writes of 64 KiB to a stream socket between two processes. The writer allocates blocks
-//! of orders 0 to 3, and the reader frees them (spec fault.md §4.3).
+//! of orders 0 to 3, and the reader frees these blocks (spec fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType, Order};
 
@@ -16,11 +16,11 @@ use crate::target::{Fill, Message, Target};
 /// Size of the head of each message, in bytes. A write of 64 KiB consists of two messages. Source: spec
 /// fault.md §4.3, "~3.7 KiB head".
 const HEAD_BYTES: u32 = 3_700;
-/// The two messages of a 64 KiB write: their payload, and the orders of the blocks that hold it. Source: spec
-/// fault.md §4.3.
+/// The two messages of a 64 KiB write: for each message, the bytes of payload, and the orders of the blocks
+/// that hold the payload. Source: spec fault.md §4.3.
 const PIECES: [(u64, &[u8]); 2] = [(36_468, &[3]), (29_068, &[2, 1, 0])];
 
-/// Pairs of a writer and a reader.
+/// The benchmark bw_unix, with pairs of a writer and a reader.
 pub(in crate::load) const UNIX_STREAM: Workload = Workload {
     name: "af-unix",
     summary: "lmbench bw_unix: 64 KiB writes, blocks of orders 3, 2, 1 and 0 from CPU to CPU",

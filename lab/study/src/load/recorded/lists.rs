@@ -1,5 +1,4 @@
-//! A list of the operations (*acts*) of each recorded CPU. If the lists are long, they are in a temporary
-//! file.
+//! For each recorded CPU, a list of its operations (*acts*). Long lists are in a temporary file.
 //!
 //! Each list is divided into chunks of equal length. The writer writes a chunk to the file when the chunk is
 //! full. A reader has one chunk of a list in memory.
@@ -19,14 +18,14 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU. A
-/// chunk is large enough that the system call to read it costs little per act.
+/// Number of acts in a chunk. Guess: a chunk takes little memory, compared with the stack and the other data
+/// of a simulated CPU. A chunk is so large that the system call that reads the chunk costs little per act.
 const CHUNK: usize = 1024;
-/// Largest size of all lists together that stays in memory. Longer lists are written to a temporary file.
+/// Largest size of all lists together that stays in memory, in bytes. Longer lists go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// The kinds of zones that a request may be limited to. The temporary file stores the index of a kind in this
-/// list.
+/// The kinds of zones that a request may be limited to. In place of a kind of zone, the temporary file stores
+/// the index of the kind in [`ZONES`].
 const ZONES: [ZoneKind; 4] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
 
 impl Paced {
@@ -88,10 +87,10 @@ pub(super) struct ListWriter {
 /// One CPU's list.
 #[derive(Debug, Default)]
 struct List {
-    /// Positions of the list's chunks in the file. The last chunk is only partly full.
+    /// Positions of the list's chunks in the file. The last chunk may be only partly full.
     chunks: Vec<u64>,
     len: u64,
-    /// Acts that are not yet in the file.
+    /// Acts that the writer has not yet written to the file.
     pending: Vec<u8>,
 }
 
@@ -119,7 +118,8 @@ impl ListWriter {
         Ok(())
     }
 
-    /// Writes the last chunks. Returns the lists of the CPUs that did at least one operation.
+    /// Writes the last chunk of each list to the file. Returns the lists of the CPUs that did at least one
+    /// operation.
     pub(super) fn finish(mut self) -> io::Result<Lists> {
         for cpu in 0..self.cpus.len() {
             if !self.cpus[cpu].pending.is_empty() {
@@ -166,7 +166,7 @@ impl Lists {
 pub(super) struct Cursor {
     cpu: usize,
     chunk: Option<usize>,
-    /// The bytes of the chunk, as they are in the file.
+    /// The bytes of the chunk, in the format of the temporary file.
     bytes: Vec<u8>,
 }
 

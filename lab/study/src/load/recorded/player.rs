@@ -20,8 +20,8 @@ const WAIT_NS: u64 = 20_000;
 /// State that the CPUs of one copy of the recorded machine share.
 #[derive(Debug)]
 pub(super) struct CopyState {
-    /// Blocks in use. The key has the number of times that the recording was repeated before, and the block's
-    /// name in the recording.
+    /// Blocks in use. The key of a block consists of the block's name in the recording, and of the number of
+    /// passes over the list that the allocating CPU had finished.
     blocks: HashMap<(u64, BlockName), Block>,
     /// For each CPU, the number of times that the CPU has finished its list.
     passes: Vec<u64>,
@@ -30,7 +30,7 @@ pub(super) struct CopyState {
 }
 
 impl CopyState {
-    /// Makes the state of a copy on this number of CPUs.
+    /// Makes the state of a copy of the recorded machine on `cpus` CPUs.
     pub(super) fn new(cpus: usize) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self { blocks: HashMap::new(), passes: vec![0; cpus], ended: 0 }))
     }
@@ -42,8 +42,8 @@ pub(super) struct Player {
     pub(super) copy: Arc<Mutex<CopyState>>,
     /// Index of the recorded CPU whose list this player plays.
     pub(super) index: usize,
-    /// Whether the copy has all CPUs of the recorded machine. If CPUs are missing, each CPU frees only its
-    /// own blocks.
+    /// Whether the copy has all CPUs of the recorded machine. In a copy that lacks CPUs, each CPU frees only
+    /// the blocks that it allocated itself.
     pub(super) is_whole: bool,
 }
 
@@ -73,13 +73,13 @@ impl Player {
                 target.score(1);
             }
             kept.into_iter().for_each(|block| target.free(block));
-            // Give up old frees, because their blocks will never be allocated. Either the allocation failed,
-            // or the allocating CPU began in the middle of its list.
+            // This CPU drops frees from earlier passes, because no CPU will allocate their blocks any more.
+            // For example, the allocation failed, or the allocating CPU began in the middle of its list.
             early.retain(|(since, _)| since + 1 >= pass);
             pass += 1;
             self.copy().passes[self.index] = pass;
-            // Wait while this CPU is two or more passes over its list ahead of the slowest CPU. Otherwise,
-            // memory could fill up.
+            // This CPU waits while it is two or more passes over its list ahead of the slowest CPU. If fast
+            // CPUs did not wait for slow CPUs, memory could fill up.
             while target.running() && self.slowest() + 1 < pass {
                 target.sleep(WAIT_NS);
             }
@@ -109,8 +109,9 @@ impl Player {
             }
             What::Free { block } => {
                 early.push_back((pass, block));
-                // Free the block of this operation if it is allocated. Also try again to free one block that
-                // was not allocated yet when this CPU should have freed it.
+                // This CPU frees the block of this operation, if a CPU has allocated the block. This CPU also
+                // tries again to free one block that was not allocated yet when this CPU should have freed
+                // the block.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);

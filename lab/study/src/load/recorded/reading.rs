@@ -1,5 +1,5 @@
-//! Turns a recording into lists of operations, one list for each CPU. While reading, the process keeps only
-//! the recording's blocks in use in memory, not the whole recording.
+//! Turns a recording into lists of operations, one list for each CPU. While reading, the process has only the
+//! recording's live blocks in memory, and not the whole recording.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,11 +19,11 @@ pub struct Played {
     pub bulk_pages: u64,
     /// Number of frees that are left out because the recording does not show the block's allocation.
     pub unmatched_frees: u64,
-    /// Number of allocations that are left out because they failed in the recording.
+    /// Number of allocations that are left out because the allocations failed in the recording.
     pub failed_in_recording: u64,
     /// Number of allocations that are left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Number of frees that are added because the recording lacks them. If the recording allocates a frame
+    /// Number of frees that the recording lacks and that reading adds. If the recording allocates a frame
     /// twice without a free in between, the first block is freed before the second allocation.
     pub made_up_frees: u64,
     /// Number of events that were lost when the recording was made.
@@ -36,13 +36,13 @@ pub(super) struct Recording {
     pub(super) lists: Lists,
     /// The blocks that the recording allocates and does not free.
     kept: HashSet<u32>,
-    /// Number of the first page from bulk allocations that the recording does not free. Pages from bulk
-    /// allocations are numbered, and are freed in the order of their numbers.
+    /// Number of the first page from bulk allocations that the recording does not free. The pages of all bulk
+    /// allocations are numbered, and CPUs free these pages in the order of the numbers.
     bulk_kept: u32,
 }
 
 impl Recording {
-    /// Whether the recording allocates this block and does not free it.
+    /// Whether the recording allocates `block` and does not free `block`.
     pub(super) fn is_kept(&self, block: BlockName) -> bool {
         match block {
             BlockName::Alone(number) => self.kept.contains(&number),
@@ -93,7 +93,8 @@ impl Reading {
         let LeftOut { unmatched_frees, failed_in_recording, impossible, allocated_twice, .. } =
             blocks.left_out;
         let played = Played {
-            // One free was added for each frame that was allocated twice.
+            // For each frame that the recording allocates twice without a free in between, `Blocks::read`
+            // added one free.
             events: self.operations - allocated_twice,
             bulk_pages: u64::from(blocks.bulk_pages),
             unmatched_frees,

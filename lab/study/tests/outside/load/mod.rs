@@ -1,5 +1,6 @@
-//! Tests that workloads follow their definitions, and that repeated recordings follow the recording: in the
-//! orders, types and CPUs of allocations and frees, in lifetimes and in locks.
+//! Tests that the events of workloads follow the definitions, and that the events of repeated recordings
+//! follow the recording. The tests look at the orders, types and CPUs of allocations and frees, at lifetimes
+//! and at locks.
 
 mod patterns;
 mod recorded;

@@ -92,8 +92,8 @@ fn children_copy_every_page_of_their_parent() {
     for (order, pages) in [(0, 1), (9, 512)] {
         let log = run("anon-cow-seq", 2, 8 * MS, &[("region_pages", 2048), ("page_order", order)]);
         let copies = log.orders(0)[order as usize] - 2048 / pages;
-        // Page tables are single pages too. The limits are not exact, because the last children do not copy
-        // all of their memory.
+        // Page tables are single pages, as copies of order 0 are. The limits of this test are not exact,
+        // because the last children do not copy all of their memory.
         let tables = if order == 0 { 4 * copies / 2048 + 8 } else { 0 };
         assert!(
             (copies - tables..=copies).contains(&(log.score as usize / pages)),
@@ -117,14 +117,14 @@ fn streamed_files_are_freed_by_other_cpus_than_read_them() {
     assert!(log.allocs(0).iter().all(|(_, order, kind)| order.get() == 0 && *kind == MigrateType::Movable));
 }
 
-/// Makes the receiver slower than its sender. So messages queue, and slabs fill before the first object comes
-/// back.
+/// The setting that makes the receiver slower than its sender. So messages queue, and slabs fill before the
+/// receiver frees the first object.
 const SLOW: (&str, u64) = ("receive_ns", 9_000);
 
-/// Keeps tasks from moving to another CPU.
+/// The setting that keeps tasks from moving to another CPU.
 const PINNED: (&str, u64) = ("moves_per_s", 0);
 
-/// Tests that a stream's messages are allocated on even CPUs and freed on odd CPUs.
+/// Tests that even CPUs allocate a stream's messages and odd CPUs free these messages.
 #[track_caller]
 fn expect_a_stream(workload: &str, set: &[(&str, u64)], expected: &[u8]) {
     let log = run(workload, 4, 8 * MS, &[set, &[SLOW]].concat());
@@ -192,8 +192,8 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {
         assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
     }
-    // Slabs for heads are allocated in addition, but only a few: at most 11 heads are under way, and a slab
-    // holds 8 heads.
+    // The workload also allocates a few slabs for heads: at most 11 heads are under way, and a slab holds 8
+    // heads.
     assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
 }
 

@@ -1,4 +1,4 @@
-//! Tests recordings that are repeated as a workload, also on more CPUs than the recording has.
+//! Tests workloads that repeat a recording, also on more CPUs than the recording has.
 
 use std::path::Path;
 
@@ -24,7 +24,8 @@ fn plan(recorded: &Recorded, cpus: u32) -> Plan {
 fn copies_of_a_recording_give_everything_back_and_repeat() {
     let recorded = recorded();
     assert!(recorded.played.events > 10_000 && recorded.played.impossible == 0);
-    // Two copies have both recorded CPUs. A third copy has only the first recorded CPU.
+    // The run on five CPUs has three copies of the recorded machine. Two copies have both recorded CPUs, and
+    // the third copy has only the first recorded CPU.
     let run = || run_plan(plan(&recorded, 5), 50_000_000);
     let log = run();
     assert_eq!(log.left, 0);

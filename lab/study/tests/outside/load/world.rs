@@ -1,5 +1,6 @@
-//! A test target that records the operations of a workload. Only one worker runs at a time: the worker with
-//! the earliest clock. Workers are coroutines, because switching between threads would take long.
+//! A test target that records the operations of a workload. Only one worker runs at a time: of the workers
+//! that do not wait, the worker with the earliest clock. Workers are coroutines, because switching between
+//! threads would take long.
 //!
 //! Memory is unlimited, a frame number is never used twice, and each call takes a fixed time. So equal runs
 //! have equal results, and a workload's requests do not depend on an allocator.
@@ -24,8 +25,8 @@ pub(crate) enum Act {
         migratetype: MigrateType,
         fill: Fill,
     },
-    /// A free of a block. The fields say where and when the block was allocated, and whether it is freed in a
-    /// list.
+    /// A free of a block. The fields say where and when the block was allocated, and whether the worker frees
+    /// the block in a list.
     Free {
         order: Order,
         allocated_on: CpuId,
@@ -40,7 +41,7 @@ pub(crate) enum Act {
 pub(crate) struct Log {
     pub(crate) acts: Vec<(u64, CpuId, Act)>,
     pub(crate) score: u64,
-    /// Number of blocks that the workload has not freed.
+    /// Number of blocks that the workload has not freed at the end.
     pub(crate) left: usize,
     /// Largest number of pages in use at once.
     pub(crate) pages_peak: u64,
@@ -120,12 +121,13 @@ pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
 
 struct State {
     clocks: Vec<u64>,
-    /// For each worker, whether it waits for a channel or a lock.
+    /// For each worker, whether the worker waits for a channel or a lock.
     waiting: Vec<bool>,
     done: Vec<bool>,
     end_ns: u64,
     channels: Vec<Channel>,
-    /// For each lock, the number of workers that share it, and whether a worker holds it exclusively.
+    /// For each lock, the number of workers that hold the lock in shared mode now, and whether a worker holds
+    /// the lock exclusively.
     locks: Vec<(u32, bool)>,
     blocks: HashMap<u64, (Order, CpuId, u64)>,
     next_pfn: u64,
@@ -161,8 +163,8 @@ impl State {
         }
     }
 
-    /// Lets waiting workers try again. Moves their clocks at least to the time of the operation that `actor`
-    /// just did.
+    /// Lets waiting workers try again. Moves the clock of each waiting worker at least to the time of the
+    /// operation that `actor` just did.
     fn wake(&mut self, actor: usize) {
         let now = self.clocks[actor];
         for worker in (0..self.clocks.len()).filter(|worker| *worker != actor) {
@@ -173,8 +175,8 @@ impl State {
         self.waiting[actor] = false;
     }
 
-    /// Returns the worker that runs next. It has the earliest clock among the workers that do not wait, or
-    /// among all workers if all wait.
+    /// Returns the worker that runs next: of the workers that do not wait, the worker with the earliest
+    /// clock. If all workers wait, returns the worker with the earliest clock.
     fn next(&self) -> Option<usize> {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
@@ -196,7 +198,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Lets `ns` pass for this worker. Then lets the worker with the earliest clock run.
+    /// Moves this worker's clock forward by `ns`, and lets the worker that is next run.
     fn pass(&self, ns: u64) -> RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
         state.clocks[self.index] += ns;
@@ -208,7 +210,7 @@ impl Recorder<'_> {
         self.state.borrow_mut()
     }
 
-    /// Waits until `attempt` succeeds. Other workers run meanwhile.
+    /// Waits until `attempt` succeeds. Other workers run while this worker waits.
     fn wait_for<R>(&self, mut attempt: impl FnMut(&mut State) -> Option<R>) -> R {
         let mut state = self.pass(CALL_NS);
         for _ in 0..1_000_000 {
