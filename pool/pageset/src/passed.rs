@@ -4,6 +4,7 @@
 
 use crate::arrays::{Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
+use crate::sys::checkers;
 
 /// The number of lists: blocks of all classes can be passed on.
 const CLASSES: usize = Class::COUNT;
@@ -51,7 +52,9 @@ impl Passed {
         let Some(kept) = self.0.get_mut(class as usize) else { return false };
         let has_room = entries.len() <= kept.capacity() - kept.len();
         if has_room {
+            checkers::note_locked(kept);
             kept.extend_from_slice(entries);
+            checkers::note_unlocked(kept);
         }
         has_room
     }
@@ -62,7 +65,9 @@ impl Passed {
         let Some(kept) = self.0.get_mut(class as usize) else { return 0 };
         let left = kept.len().saturating_sub(limit);
         let taken = kept.len() - left;
+        checkers::note_locked(kept);
         take(&kept[left..]);
+        checkers::note_unlocked(kept);
         kept.truncate(left);
         taken
     }

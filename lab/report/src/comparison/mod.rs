@@ -255,6 +255,14 @@ impl Comparison {
     pub fn pairs(&self, quantity: usize) -> impl Iterator<Item = &Pair> {
         self.rows.iter().filter_map(move |row| row.pairs.get(quantity))
     }
+
+    /// For each row, our value of one quantity in its base row. A base row is its own base row.
+    pub fn base_values(&self, quantity: usize) -> impl Iterator<Item = Option<f64>> {
+        self.rows.iter().map(move |row| {
+            let base = row.base.map_or(row, |base| &self.rows[base]);
+            base.pairs.get(quantity).and_then(|pair| pair.ours)
+        })
+    }
 }
 
 /// Writes `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours",

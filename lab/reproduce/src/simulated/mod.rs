@@ -16,6 +16,7 @@ mod panels;
 mod ratio;
 mod runs;
 mod search;
+mod variability;
 
 use anyhow::Result;
 use pageset_report::Spread;
@@ -28,6 +29,7 @@ pub(crate) use fit::fitted;
 pub use fitted::Fitted;
 use pageset_report::Progress;
 pub(crate) use panels::Panels;
+pub(crate) use variability::variability;
 
 /// The results of all experiments of a study.
 #[derive(Debug, Default)]

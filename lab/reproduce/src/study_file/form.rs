@@ -48,6 +48,8 @@ pub(super) struct StudyForm {
 pub(super) enum More {
     /// The size of each change, and whether the published interval covers the simulated change.
     Changes,
+    /// The published standard deviation of each row, and the deviation of our seeds.
+    Variability,
 }
 
 /// A table that helps to choose a row, for example a batch size. The table names the first row that is about

@@ -24,7 +24,7 @@ use pageset_report::plot::{Axis, Figure};
 use toml::Spanned;
 
 use super::prose::{COPIES, EXPLANATIONS, MEMORY, NOTES, Prose, QUICK};
-use super::simulated::{self, Experiment, Fitted, Panels, changes};
+use super::simulated::{self, Experiment, Fitted, Panels, changes, variability};
 use super::study::{Findings, Options, Study};
 use files::Files;
 use form::{FigureForm, More, ScaleForm, StudyForm};
@@ -220,8 +220,11 @@ impl Study for StudyFile {
         }
         let fitted = simulated::fitted(&experiments, self.fitted()?, options, progress)?;
         let mut simulated = simulated::run(&experiments, &fitted, options, progress)?;
-        let mut more: Vec<_> =
-            self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
+        let further = self.form.more.iter().map(|kind| match kind {
+            More::Changes => changes(&simulated.tables),
+            More::Variability => variability(&simulated.tables),
+        });
+        let mut more: Vec<_> = further.collect();
         if let Some((_, of)) = copied {
             // `run` removes the comparison of the copies from the published tables, because this comparison
             // is not a published table.

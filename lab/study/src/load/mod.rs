@@ -14,6 +14,7 @@ mod anon_cow;
 mod anon_rand;
 mod ebizzy;
 mod file;
+mod fsmark;
 mod hackbench;
 mod handoff;
 mod kbuild;
@@ -61,6 +62,7 @@ impl Workload {
         stress_vm::STRESS_VM,
         hackbench::HACKBENCH_PIPES,
         hackbench::HACKBENCH_SOCKETS,
+        fsmark::FSMARK,
         net::UDP_STREAM,
         net::TCP_STREAM,
         net::SCTP_STREAM,

@@ -3,6 +3,7 @@
 //! owner to the next. The pool looks for these tools when it is built, so other programs pay nothing.
 
 use std::ffi::{CStr, c_void};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::valgrind::{self, Bytes};
@@ -22,6 +23,28 @@ struct Tools {
     /// The function that acquires an address, and the function that releases it.
     address: Option<[OfAddress; 2]>,
     is_memcheck: bool,
+}
+
+/// The functions of ThreadSanitizer that acquire and release an address, once a pool has found them.
+static TSAN: OnceLock<[OfAddress; 2]> = OnceLock::new();
+
+/// Tells ThreadSanitizer that this thread holds the lock of a value. ThreadSanitizer does not see the pool's
+/// locks, because the pool is not instrumented, but it sees the pool's calls of `memcpy`.
+#[inline]
+pub(crate) fn note_locked<T>(value: &T) {
+    if let Some([acquire, _]) = TSAN.get() {
+        // SAFETY: ThreadSanitizer uses the address only as a number.
+        unsafe { acquire(std::ptr::from_ref(value).cast_mut().cast()) };
+    }
+}
+
+/// Tells ThreadSanitizer that this thread is about to give up the lock of a value.
+#[inline]
+pub(crate) fn note_unlocked<T>(value: &T) {
+    if let Some([_, release]) = TSAN.get() {
+        // SAFETY: ThreadSanitizer uses the address only as a number.
+        unsafe { release(std::ptr::from_ref(value).cast_mut().cast()) };
+    }
 }
 
 /// A pool whose pages a memory checker tracks.
@@ -58,6 +81,9 @@ impl Tools {
             |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfAddress>(at) });
         let poison = region(c"__asan_poison_memory_region").zip(region(c"__asan_unpoison_memory_region"));
         let acquire = address(c"__tsan_acquire").zip(address(c"__tsan_release"));
+        if let Some(functions) = acquire {
+            TSAN.get_or_init(|| functions.into());
+        }
         let is_memcheck = valgrind::is_memcheck();
         let tools = Self { region: poison.map(Into::into), address: acquire.map(Into::into), is_memcheck };
         (poison.is_some() || acquire.is_some() || is_memcheck).then_some(tools)

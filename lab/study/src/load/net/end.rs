@@ -111,11 +111,12 @@ impl End {
         }
     }
 
-    /// Frees the memory that the receiver has sent back.
-    pub(super) fn free_returned(&self, target: &mut dyn Target) {
-        while let Some(Received::Message(message)) =
+    /// Frees the memory that the receiver has sent back, except for blocks that `recycle` takes.
+    pub(super) fn free_returned(&self, target: &mut dyn Target, mut recycle: impl FnMut(&mut Message)) {
+        while let Some(Received::Message(mut message)) =
             self.forth.returned.map(|returned| target.try_receive(returned))
         {
+            recycle(&mut message);
             self.skbs.release(target, message);
         }
     }

@@ -22,6 +22,9 @@ pub(super) trait Source: Send {
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
     -> Result<(), AllocError>;
 
+    /// Takes the blocks of received messages that the sender keeps for its next messages.
+    fn recycle(&mut self, _message: &mut Message) {}
+
     /// Frees memory that the sender keeps between messages.
     fn finish(&mut self, _target: &mut dyn Target) {}
 }
@@ -69,6 +72,11 @@ struct Messages<S> {
 impl<S: Source> Ends for Messages<S> {
     fn end(&self) -> &End {
         &self.end
+    }
+
+    fn free_returned(&mut self, target: &mut dyn Target) {
+        let Self { end, source } = self;
+        end.free_returned(target, |message| source.recycle(message));
     }
 
     fn send(&mut self, target: &mut dyn Target) {

@@ -24,6 +24,11 @@ pub(super) const MOVES: Parameter = Parameter {
 pub(super) trait Ends {
     fn end(&self) -> &End;
 
+    /// Frees the memory that the receiver has sent back.
+    fn free_returned(&mut self, target: &mut dyn Target) {
+        self.end().free_returned(target, |_| ());
+    }
+
     /// Tries to send a message.
     fn send(&mut self, target: &mut dyn Target);
 
@@ -67,7 +72,7 @@ fn exchange() -> Message {
 fn send_until_moved(target: &mut dyn Target, ends: &mut impl Ends, moves_per_s: u64) -> bool {
     let until_ns = target.now_ns().saturating_add(stay_ns(target, moves_per_s));
     while target.running() {
-        ends.end().free_returned(target);
+        ends.free_returned(target);
         if target.now_ns() >= until_ns {
             target.send(ends.end().forth.socket, exchange());
             return false;

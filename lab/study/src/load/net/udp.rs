@@ -1,7 +1,9 @@
 //! netperf `UDP_STREAM` over the loopback: a sender sends datagrams of one size as fast as possible (spec
 //! fault.md §4.3).
 
-use pageset_core::{AllocError, MigrateType, Order};
+use std::collections::VecDeque;
+
+use pageset_core::{AllocError, MigrateType, Order, Pfn};
 
 use super::end::{COPY_NS, FreedBy, RECEIVE_NS, SEND_NS};
 use super::skbs::{OVERHEAD_BYTES, SKB_BYTES, Skbs};
@@ -80,9 +82,25 @@ impl Source for Datagrams {
 pub(super) struct Fragments {
     current: Option<Block>,
     left_bytes: u32,
+    /// The blocks that were taken last, oldest first. As in a driver's ring, a block that comes back is used
+    /// again only if it is among these.
+    ring: VecDeque<Pfn>,
+    ring_blocks: usize,
+    recycled: Vec<Block>,
 }
 
 impl Fragments {
+    /// Makes an empty value that uses blocks again if they come back before `blocks` other blocks are taken.
+    pub(super) fn recycling(blocks: usize) -> Self {
+        Self { ring_blocks: blocks, ..Self::default() }
+    }
+
+    /// Takes the blocks of a received message that can be used again.
+    pub(super) fn recycle(&mut self, message: &mut Message) {
+        let is_in_ring = |block: &mut Block| self.ring.contains(&block.0);
+        self.recycled.extend(message.blocks.extract_if(.., is_in_ring));
+    }
+
     /// Takes parts of blocks, `bytes` bytes together, for the payload of `message`. The message that takes
     /// the last bytes of a block becomes the block's owner.
     pub(super) fn cut(
@@ -96,8 +114,16 @@ impl Fragments {
             if self.left_bytes == 0 {
                 message.blocks.extend(self.current.take());
                 let order = Order::new(FRAGMENT_ORDER).unwrap_or(Order::ZERO);
-                let pfn = target.alloc(order, MigrateType::Unmovable, Fill::Undefined)?;
-                self.current = Some((pfn, order));
+                let block = match self.recycled.pop() {
+                    Some(block) => block,
+                    None => (target.alloc(order, MigrateType::Unmovable, Fill::Undefined)?, order),
+                };
+                self.current = Some(block);
+                self.ring.retain(|pfn| *pfn != block.0);
+                self.ring.push_back(block.0);
+                if self.ring.len() > self.ring_blocks {
+                    self.ring.pop_front();
+                }
                 self.left_bytes = order.frames() * crate::slab::PAGE_BYTES;
             }
             let cut = wanted.min(self.left_bytes);
@@ -111,6 +137,6 @@ impl Fragments {
     }
 
     pub(super) fn finish(&mut self, target: &mut dyn Target) {
-        self.current.take().into_iter().for_each(|block| target.free(block));
+        self.current.take().into_iter().chain(self.recycled.drain(..)).for_each(|block| target.free(block));
     }
 }

@@ -71,6 +71,37 @@ fn malloc1_allocates_three_pages_an_iteration() {
 }
 
 #[test]
+fn a_sender_recycles_the_blocks_that_come_back_while_they_are_in_its_ring() {
+    // Receivers are slower than senders, so three segments of two blocks wait in the socket.
+    let blocks = |ring_blocks| {
+        let log = run("tcp-stream", 2, 20 * MS, &[("ring_blocks", ring_blocks), ("receive_ns", 20_000)]);
+        assert!(log.score > 200, "{} segments", log.score);
+        (log.orders(0)[3] as u64, 2 * log.score)
+    };
+    for too_few in [0, 1, 4] {
+        let (allocated, used) = blocks(too_few);
+        assert!(allocated >= used, "{allocated} blocks for {used} parts with a ring of {too_few}");
+    }
+    let (allocated, used) = blocks(64);
+    assert!(allocated < 64 && used > 400, "{allocated} blocks for {used} parts with a ring of 64");
+}
+
+#[test]
+fn fsmark_frees_no_slab_until_it_has_its_files() {
+    let (end, file_ns) = (20 * MS, ("file_ns", 10_000));
+    let freed_early =
+        |log: &Log| log.acts.iter().any(|(at, _, act)| *at < end && matches!(act, Act::Free { .. }));
+    let kept = run("fsmark", 2, end, &[file_ns]);
+    assert!(!freed_early(&kept) && kept.score > 3000, "{} files", kept.score);
+    // An inode takes 1 KiB and a name 192 bytes.
+    let pages: u64 = kept.orders(0).iter().enumerate().map(|(order, blocks)| (*blocks as u64) << order).sum();
+    let needed = kept.score * 1216 / 4096;
+    assert!((needed..needed * 5 / 4).contains(&pages), "{pages} pages for {} files", kept.score);
+    let removed = run("fsmark", 2, end, &[file_ns, ("files", 200)]);
+    assert!(freed_early(&removed), "files are removed");
+}
+
+#[test]
 fn controls_allocate_nothing_once_they_run() {
     for control in ["malloc2", "read1", "write1"] {
         let log = run(control, 4, 5 * MS, &[]);
