@@ -1,9 +1,10 @@
-//! Any machine, any policy, any operations, misuse included: every answer of a `PageAllocator` is the family's model's, and every
-//! frame is accounted for. The core's tests have the same model (`kernel/core/tests/family`). A find becomes a named test in
+//! Any machine, any policy, any operations, misuse included: every answer of a `PageAllocator` is the
+//! family's model's, and every frame is accounted for. The core's tests have the same model
+//! (`kernel/core/tests/family`). A find becomes a named test in
 //! `kernel/core/tests/outside/model/regressions.rs`.
 //!
-//! The core has no unsafe code, so that a sanitizer finds nothing that its assertions do not. Built with `-s none` and
-//! `--no-trace-compares` it runs about twice as fast.
+//! The core has no unsafe code, so that a sanitizer finds nothing that its assertions do not. Built with `-s
+//! none` and `--no-trace-compares` it runs about twice as fast.
 #![no_main]
 
 #[path = "../../kernel/core/tests/family/bytes.rs"]

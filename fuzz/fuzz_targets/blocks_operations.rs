@@ -1,6 +1,7 @@
 //! Any machine, any operations, misuse included: every answer of a `BlockAllocator` is the family's model's
-//! (`kernel/core/tests/family`), and every frame is accounted for. Many frees, of blocks and of ranges, lie beside or across what is in
-//! use, and are wrong; each is told. A find becomes a named test in `kernel/blocks/tests/outside/model/regressions.rs`.
+//! (`kernel/core/tests/family`), and every frame is accounted for. Many frees, of blocks and of ranges, lie
+//! beside or across what is in use, and are wrong; each is told. A find becomes a named test in
+//! `kernel/blocks/tests/outside/model/regressions.rs`.
 #![no_main]
 
 #[path = "../../kernel/blocks/tests/outside/model/block_allocator.rs"]

@@ -1,4 +1,5 @@
-//! Programs of everything that tasks can do with address spaces, against the model of the fault engine's tests.
+//! Programs of everything that tasks can do with address spaces, against the model of the fault engine's
+//! tests.
 #![no_main]
 
 #[path = "../../kernel/fault/tests/host/mod.rs"]

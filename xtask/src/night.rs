@@ -345,8 +345,8 @@ const PYTHON_TESTS: [&str; 11] = [
     "matplotlib",
 ];
 
-/// Returns the Python interpreters to test with. The environment variable `PYTHONS` names them; the default is
-/// every version that the package supports, oldest first.
+/// Returns the Python interpreters to test with. The environment variable `PYTHONS` names them; the default
+/// is every version that the package supports, oldest first.
 fn wanted_interpreters() -> Vec<String> {
     let named = std::env::var("PYTHONS").unwrap_or_default();
     let named =

@@ -9,6 +9,8 @@ use crate::run::Result;
 
 /// Longest source file, in lines.
 const LINES_MAX: usize = 800;
+/// The most columns of a comment's line, as of a line of code.
+const COLUMNS_MAX: usize = 110;
 /// Largest allowed median length of the source files, in lines.
 const LINES_MEDIAN_MAX: usize = 250;
 /// Largest size of all files in `data/` together.
@@ -29,6 +31,7 @@ pub(crate) fn check() -> Result {
         test_files_are_modules_of_their_target(),
         reminders_have_an_owner(),
         no_file_names_a_place_outside_the_repository(),
+        comments_are_not_wide(),
         unsafe_blocks_give_their_reason(),
         source_files_begin_with_their_purpose(),
         pages_have_a_title(),
@@ -152,6 +155,22 @@ fn no_file_names_a_place_outside_the_repository() -> Broken {
         places.into_iter().find(|place| lines[index].contains(place)).map(|place| format!("`{place}`"))
     });
     ("The repository stands alone.", offences)
+}
+
+/// Whether a line is prose of a comment that is wider than code may be. A row of a table and a line of code
+/// cannot be wrapped.
+fn is_wide_comment(line: &str) -> bool {
+    let text = line.trim_start();
+    let rest = text.trim_start_matches(['/', '!']).trim_start();
+    let is_code = rest.starts_with("# ") || rest.ends_with(['{', '}', ';', '…']);
+    text.starts_with("//") && line.chars().count() > COLUMNS_MAX && !rest.starts_with('|') && !is_code
+}
+
+fn comments_are_not_wide() -> Broken {
+    let offences = each_line(&sources(), |lines, index| {
+        is_wide_comment(lines[index]).then(|| format!("{} columns", lines[index].chars().count()))
+    });
+    ("A line of a comment has at most 110 columns.", offences)
 }
 
 fn unsafe_blocks_give_their_reason() -> Broken {
@@ -328,6 +347,9 @@ mod tests {
         assert_eq!(ownerless_reminder(&format!("// {reminder}(): later")), Some(reminder));
         assert_eq!(ownerless_reminder(&format!("// {reminder}(ada): later")), None);
         assert_eq!(ownerless_reminder(&format!("the {reminder}S list")), None);
+        assert!(is_wide_comment(&format!("    /// {}", "a word ".repeat(20))));
+        assert!(!is_wide_comment(&format!("/// | {} |", "a word ".repeat(20))));
+        assert!(!is_wide_comment(&"a word ".repeat(20)));
         assert_eq!(targets("[a](b.md#c) and [d](https://e) {{#include ../f.md}}"), ["b.md#c", "../f.md"]);
         assert_eq!(prose("a `[x](y)` b\n```\n[x](y)\n```\nc"), ["a ` b", "", "", "", "c"]);
         assert_eq!(anchors("## The `high` limit, in short\n"), ["the-high-limit-in-short"]);

@@ -2,9 +2,10 @@
 //! --release -p pageset-blocks --example limits`.
 //!
 //! The first table is the median of five seeds. Random requests for 1 to 64 frames keep half of the memory in
-//! use. The first table has the longest free run, and the free pageblocks in percent of the pageblocks that the
-//! free memory would fill. The second table has nanoseconds of a request that fails because all memory is in use, or because only every
-//! second frame is free; and of the free of a pageblock. Each is the median of nine rounds.
+//! use. The first table has the longest free run, and the free pageblocks in percent of the pageblocks that
+//! the free memory would fill. The second table has nanoseconds of a request that fails because all memory is
+//! in use, or because only every second frame is free; and of the free of a pageblock. Each is the median of
+//! nine rounds.
 
 mod host;
 mod load;

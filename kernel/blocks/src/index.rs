@@ -297,12 +297,12 @@ impl<A: Access> Set<'_, A> {
 
     /// Whether the highest word has no bit. A search that fails looks at some 30 sets. Most are empty.
     ///
-    /// Race: another CPU adds the first member, and has not set this bit yet. Or another CPU has emptied a word
-    /// and clears this bit while a third CPU adds a member to the word; the second CPU then sets the bit again.
-    /// A search in between misses the member, as if it had come before the addition.
+    /// Race: another CPU adds the first member, and has not set this bit yet. Or another CPU has emptied a
+    /// word and clears this bit while a third CPU adds a member to the word; the second CPU then sets the bit
+    /// again. A search in between misses the member, as if it had come before the addition.
     ///
-    /// [`find`](Self::find) looks here once, and not once for each part of its range. (Measured, example `limits`:
-    /// a request without memory takes 400 ns, and 533 ns if each part looks.)
+    /// [`find`](Self::find) looks here once, and not once for each part of its range. (Measured, example
+    /// `limits`: a request without memory takes 400 ns, and 533 ns if each part looks.)
     #[inline]
     fn is_empty(&self) -> bool {
         self.words.last().is_none_or(|word| word.0.load(SeqCst) == 0)

@@ -16,9 +16,9 @@
 //!   watermarks](pageset_core::RequestTraits::NO_WATERMARKS).
 //! - Calls for parts of blocks may give up with [`Busy`](pageset_core::FreeError::Busy).
 //!
-//! Do not import both crates with `*`: `pageset-core` has other types called `Tables`, `TableCounts` and `Zone`. The README
-//! explains the allocator, its words (such as *whole*, *stock*, *settle*, *withheld*), its races, and the
-//! calls that an interrupt handler may make. The files, from the bottom:
+//! Do not import both crates with `*`: `pageset-core` has other types called `Tables`, `TableCounts` and
+//! `Zone`. The README explains the allocator, its words (such as *whole*, *stock*, *settle*, *withheld*), its
+//! races, and the calls that an interrupt handler may make. The files, from the bottom:
 //!
 //! - `ids`: places of pageblocks and frames in the tables.
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks

@@ -10,9 +10,9 @@
 //! | 0 | 0 | is in use: the block that begins before goes on |
 //! | 1 | 0 | is *withheld*: no memory, or marked bad |
 //!
-//! So a set upper bit means that no block continues into the frame. A clear upper bit may also
-//! belong to a withheld frame. Such frames are rare, so a slower path handles them. A free needs one comparison of the block's own bits and the upper bit of
-//! the next frame, which must be set.
+//! So a set upper bit means that no block continues into the frame. A clear upper bit may also belong to a
+//! withheld frame. Such frames are rare, so a slower path handles them. A free needs one comparison of the
+//! block's own bits and the upper bit of the next frame, which must be set.
 //!
 //! One exchange of the word takes or frees a block, and checks the block's order. If two CPUs free the same
 //! block, the second exchange finds that the block is no longer in use.
@@ -414,8 +414,8 @@ pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
     blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
 }
 
-/// The frames of these blocks, as bits. `heads` has a bit for each block, at the block's first frame. `order` is
-/// at most `ROW_ORDER`. The subtraction sets the bits up to the block's last frame.
+/// The frames of these blocks, as bits. `heads` has a bit for each block, at the block's first frame. `order`
+/// is at most `ROW_ORDER`. The subtraction sets the bits up to the block's last frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     (heads << frames_in(order)).wrapping_sub(heads)

@@ -389,8 +389,8 @@ fn a_run_that_is_returned_leaves_the_next_owners_block_alone() {
     });
 }
 
-/// Three operations try to get the pageblock in a CPU's stock at once: the next request of its CPU, a request of
-/// another CPU, and an isolation.
+/// Three operations try to get the pageblock in a CPU's stock at once: the next request of its CPU, a request
+/// of another CPU, and an isolation.
 #[test]
 fn one_gets_the_pageblock_in_the_stock_of_a_cpu() {
     check(|| {

@@ -28,8 +28,8 @@ impl Amount {
         Self(Counted::Bytes { total, read: Arc::default() })
     }
 
-    /// The same amount if it is counted in bytes, and otherwise an amount with this number of events. A reader
-    /// that leaves out events needs this.
+    /// The same amount if it is counted in bytes, and otherwise an amount with this number of events. A
+    /// reader that leaves out events needs this.
     #[must_use]
     pub fn or_events(self, total: Option<u64>) -> Self {
         match self.0 {

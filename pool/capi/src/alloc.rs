@@ -111,8 +111,8 @@ pub extern "C" fn pageset_alloc_run_zeroed(
 }
 
 /// Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
-/// begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and frees
-/// its ends.
+/// begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and
+/// frees its ends.
 ///
 /// Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
 #[unsafe(no_mangle)]

@@ -15,8 +15,8 @@ use crate::failure::{FORKED, Failure, number};
 use crate::pools::{PoolHandle, open};
 
 /// Reports the progress of pageset_populate: the number of resident bytes, and of all bytes to populate. Any
-/// thread of pageset_populate may call the function, but two calls never overlap. If the result is not 0, the work ends.
-/// The function must return, without longjmp or a C++ exception.
+/// thread of pageset_populate may call the function, but two calls never overlap. If the result is not 0, the
+/// work ends. The function must return, without longjmp or a C++ exception.
 pub type ProgressCallback =
     Option<extern "C" fn(context: *mut c_void, done_bytes: usize, total_bytes: usize) -> c_int>;
 
@@ -53,7 +53,8 @@ pub extern "C" fn pageset_populate(
         let done_bytes = done_bytes.unwrap_or(&mut nowhere).write(0);
         let entry = own(pool)?;
         let threads = NonZeroUsize::new(threads as usize).ok_or(NO_THREAD)?;
-        // Keep the pointer as a number, because other threads use it too. Only the program reads the memory behind it.
+        // Keep the pointer as a number, because other threads use it too. Only the program reads the memory
+        // behind it.
         let context = context.expose_provenance();
         let outcome = entry.pool.populate(bytes, threads, |state| {
             *done_bytes = state.done_bytes;
@@ -176,12 +177,13 @@ pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_in
 }
 
 /// Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
-/// of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes.
-/// If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the pool's thread if the
-/// pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the thread.
+/// of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and
+/// part_bytes. If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
+/// pool's thread if the pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the
+/// thread.
 ///
-/// Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF, EPERM.
-/// An error changes nothing.
+/// Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF,
+/// EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Config) -> c_int {
     number(move || {

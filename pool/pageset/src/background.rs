@@ -10,8 +10,8 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// The longest sleep after a scan that leaves nothing to do while users or arrays have pages. A longer interval
-/// replaces this time. The sleep must have an end, because a user may free pages into arrays without
+/// The longest sleep after a scan that leaves nothing to do while users or arrays have pages. A longer
+/// interval replaces this time. The sleep must have an end, because a user may free pages into arrays without
 /// waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 

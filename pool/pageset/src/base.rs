@@ -362,8 +362,8 @@ impl Base {
     }
 }
 
-/// Whether runs of this length would waste more than an eighth of their length if each began in a pageblock of
-/// its own. The allocator packs shorter runs into pageblocks by itself.
+/// Whether runs of this length would waste more than an eighth of their length if each began in a pageblock
+/// of its own. The allocator packs shorter runs into pageblocks by itself.
 const fn wastes_much(frames: u32) -> bool {
     const PACKED: u32 = 128;
     frames > PACKED && (frames.next_multiple_of(PAGEBLOCK_FRAMES) - frames) > frames / 8

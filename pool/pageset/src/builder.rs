@@ -151,9 +151,9 @@ impl Builder {
         self
     }
 
-    /// The pool gives no page back. So an address that has a page keeps it until the pool is dropped. Use this for a pool that is
-    /// registered as a whole: buffers of io_uring, a memory region of RDMA, the UMEM of AF_XDP, memory of
-    /// vhost or VFIO.
+    /// The pool gives no page back. So an address that has a page keeps it until the pool is dropped. Use
+    /// this for a pool that is registered as a whole: buffers of io_uring, a memory region of RDMA, the UMEM
+    /// of AF_XDP, memory of vhost or VFIO.
     ///
     /// The registration pins the pages that the pool has at that moment. When a pool gives memory back and
     /// uses the addresses again, the system puts other pages there. The device still uses the pinned pages:
@@ -211,9 +211,9 @@ impl Builder {
     /// 105 KiB for each GiB of address space, and less memory: 100 KiB in a new pool of 1 GiB (example
     /// `reserved`, two CPUs).
     ///
-    /// To start the pool's thread, the standard library uses the heap and maps memory. It ends the program if the
-    /// heap is exhausted, or if the process may have no more mappings (`vm.max_map_count`, after some 20 000 pools).
-    /// With [`Worker::None`], both are errors.
+    /// To start the pool's thread, the standard library uses the heap and maps memory. It ends the program if
+    /// the heap is exhausted, or if the process may have no more mappings (`vm.max_map_count`, after some 20
+    /// 000 pools). With [`Worker::None`], both are errors.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.

@@ -158,9 +158,9 @@ pub struct ReturnPolicy {
     /// every scan does if the pool was not used since the last scan.
     ///
     /// Set this for caches that evict pages at scattered addresses. With 0, each page in use may keep its
-    /// whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a system call of about a microsecond.
-    /// Each page of such a part costs a page fault when it is used again. A transparent huge page that loses
-    /// a part stays split into small pages.
+    /// whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a system
+    /// call of about a microsecond. Each page of such a part costs a page fault when it is used again. A
+    /// transparent huge page that loses a part stays split into small pages.
     pub part_bytes: u64,
 }
 

@@ -128,8 +128,8 @@ impl Pages {
         Ok((Self::new(first), Self::new(rest)))
     }
 
-    /// Joins these pages with pages that begin where these end, as the opposite of `split`. Returns all pages as
-    /// one object. The two objects then have no pages.
+    /// Joins these pages with pages that begin where these end, as the opposite of `split`. Returns all pages
+    /// as one object. The two objects then have no pages.
     fn join(&self, next: &Self) -> PyResult<Self> {
         let free = || PyValueError::new_err("the pages are free");
         let mut first = self.take()?.ok_or_else(free)?;

@@ -134,8 +134,8 @@ impl Pool {
         self.waited(py, timeout, || self.0.alloc_exact(count.0))
     }
 
-    /// Allocates contiguous `nbytes`, rounded up to pages, up to all of the pool. Their address is a multiple of
-    /// `align` bytes, a power of two.
+    /// Allocates contiguous `nbytes`, rounded up to pages, up to all of the pool. Their address is a multiple
+    /// of `align` bytes, a power of two.
     #[pyo3(
         signature = (nbytes, *, align=Whole(PAGE_BYTES), zeroed=false, timeout=None),
         text_signature = "($self, nbytes, *, align=4096, zeroed=False, timeout=None)"

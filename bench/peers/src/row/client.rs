@@ -103,8 +103,8 @@ impl<T: Target> State<'_, T> {
 }
 
 /// Returns three values. The first is the nanoseconds for each request, with the frees that make room for it.
-/// The second is the percentage of refused requests. The third is about the huge blocks that would fit into the
-/// free memory at the end: the percentage that cannot be allocated.
+/// The second is the percentage of refused requests. The third is about the huge blocks that would fit into
+/// the free memory at the end: the percentage that cannot be allocated.
 pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);

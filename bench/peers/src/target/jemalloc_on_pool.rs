@@ -15,8 +15,8 @@ unsafe extern "C" {
     fn peers_pool_hooks(pool: *mut c_void) -> *mut extent_hooks_t;
 }
 
-/// As many arenas over a pool as there are CPUs. Each thread uses the arena of its CPU, through jemalloc's own
-/// caches, as with the target `jemalloc`.
+/// As many arenas over a pool as there are CPUs. Each thread uses the arena of its CPU, through jemalloc's
+/// own caches, as with the target `jemalloc`.
 #[derive(Debug)]
 pub(super) struct JemallocOnPool {
     jemalloc: Jemalloc,

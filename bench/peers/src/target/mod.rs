@@ -68,8 +68,8 @@ pub(crate) trait Target: Sync + Sized {
         Self::open(pages)
     }
 
-    /// The memory that has all blocks, and stays mapped until the process ends. `None` if there is no such memory,
-    /// as in a malloc.
+    /// The memory that has all blocks, and stays mapped until the process ends. `None` if there is no such
+    /// memory, as in a malloc.
     fn memory(&self) -> Option<*mut [u8]> {
         None
     }

@@ -25,7 +25,8 @@ impl Target for Tcmalloc {
     #[inline]
     fn free(&self, _: usize, block: Block, order: u32) {
         let start = block.into_ptr().cast();
-        // SAFETY: the block was allocated with this size and alignment, and no caller uses the block any more.
+        // SAFETY: the block was allocated with this size and alignment, and no caller uses the block any
+        // more.
         unsafe { libtcmalloc_sys::TCMallocInternalDeleteSizedAligned(start, bytes(order), PAGE) };
     }
 }

@@ -2,8 +2,8 @@
 //! repository.
 //!
 //! `instructions` compares with `bench/instructions.golden`; `instructions --bless` writes that file. Times
-//! depend on the machine and its load, but counts do not. `cargo xtask ci night instructions` builds this program in the
-//! right way.
+//! depend on the machine and its load, but counts do not. `cargo xtask ci night instructions` builds this
+//! program in the right way.
 //!
 //! - `entries`: the counted operations, each in its own function.
 //! - `shortest`: counts restartable sequences in the disassembly. valgrind does not support such sequences,

@@ -69,8 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted).is_some()
     }
 
-    /// Takes a pageblock of the CPU's stock, or a block from another row of the reserved pageblock. If there is
-    /// none, tries all zones.
+    /// Takes a pageblock of the CPU's stock, or a block from another row of the reserved pageblock. If there
+    /// is none, tries all zones.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };

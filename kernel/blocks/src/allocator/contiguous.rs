@@ -32,7 +32,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// A call for up to 1024 frames, with an alignment up to 1024, usually takes as long as an
     /// [`alloc`](Self::alloc) of one block. Otherwise the call searches for the first run of whole pageblocks
-    /// that is long enough, and then for the first run of free frames. O(pageblocks). Whole GiB at a multiple of a GiB are found without a search of the pageblocks.
+    /// that is long enough, and then for the first run of free frames. O(pageblocks). Whole GiB at a multiple
+    /// of a GiB are found without a search of the pageblocks.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of

@@ -14,8 +14,8 @@ use crate::zone::Zone;
 pub(super) struct Home {
     pub(super) zone: ZoneId,
     node: NodeId,
-    /// A bit for each kind of zone. A kind's bit is set if a request whose `highest_zone` is this kind tries this
-    /// zone first.
+    /// A bit for each kind of zone. A kind's bit is set if a request whose `highest_zone` is this kind tries
+    /// this zone first.
     kinds: u8,
     /// Frame number of the zone's first pageblock. Places in the zone count from there.
     first: Pfn,

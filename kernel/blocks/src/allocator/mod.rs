@@ -6,8 +6,8 @@
 //!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
 //!   (whole pageblocks), and `reservation` (of a pageblock, by a CPU). They also use `room` (whether a zone
 //!   has enough memory), `highatomic` (for atomic requests of high order), and `needy` (the request).
-//! - A free: `free`, `stock` (whole pageblocks that each CPU keeps for its next requests), `settle` (a pageblock
-//!   after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
+//! - A free: `free`, `stock` (whole pageblocks that each CPU keeps for its next requests), `settle` (a
+//!   pageblock after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
 //!
 //! Above them are other calls. Many blocks at once: `of_row`, `bulk`, `arrays` and `array`. Frames that are
 //! not one block: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous` (larger than

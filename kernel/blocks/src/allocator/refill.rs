@@ -17,9 +17,9 @@ use crate::zone::Zone;
 /// executes 11 % fewer, and 57 pageblocks stay whole instead of 59.
 const RICH: usize = 2;
 /// Up to this order, a CPU reserves the pageblock in part use that it takes a block from. For larger orders,
-/// a CPU reserves such a pageblock only to change the pageblock's type. Example `orders` with 4096 75 8 200000:
-/// with 0, 456 pageblocks stay whole instead of 482. With 8, the program executes 10 % fewer instructions, and
-/// 436 pageblocks stay whole.
+/// a CPU reserves such a pageblock only to change the pageblock's type. Example `orders` with 4096 75 8
+/// 200000: with 0, 456 pageblocks stay whole instead of 482. With 8, the program executes 10 % fewer
+/// instructions, and 436 pageblocks stay whole.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
@@ -143,8 +143,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         found.or_else(|| self.take_from_whole(needy))
     }
 
-    /// Whether the CPU takes one block of a pageblock in part use, and does not reserve the pageblock. With no
-    /// whole pageblock left, orders 1 to 3 do that, too.
+    /// Whether the CPU takes one block of a pageblock in part use, and does not reserve the pageblock. With
+    /// no whole pageblock left, orders 1 to 3 do that, too.
     fn takes_alone(&self, needy: Needy<'_>) -> bool {
         let order = needy.wanted.order;
         order > RESERVED_FOR_MAX || order > Order::ZERO && self.is_short(needy)

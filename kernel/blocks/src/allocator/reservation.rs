@@ -59,7 +59,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Removes a pageblock that is no longer reserved from its CPU's share. `before` is the state that it had.
+    /// Removes a pageblock that is no longer reserved from its CPU's share. `before` is the state that it
+    /// had.
     pub(super) fn note_unreserved(&self, block: BlockId, before: State) {
         if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
             self.forget(self.zone_of_block(block), cpu, block);

@@ -25,9 +25,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.has_room(needy, request, Watermark::Low) {
                 return None;
             }
-            // An unsettled pageblock may have room, so this CPU settles one before it searches. Otherwise this
-            // request would take a run of an emptier pageblock, or a whole one. (Measured, example `limits`: free
-            // pageblocks 7 % if none is settled here, 71 % if one is, 1 GiB.)
+            // An unsettled pageblock may have room, so this CPU settles one before it searches. Otherwise
+            // this request would take a run of an emptier pageblock, or a whole one. (Measured, example
+            // `limits`: free pageblocks 7 % if none is settled here, 71 % if one is, 1 GiB.)
             self.settle_some(needy, 1);
             // A free run may span two blocks, so a pageblock whose largest free block is one order smaller
             // may have one, too.

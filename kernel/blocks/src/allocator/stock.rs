@@ -112,8 +112,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.shares_in(zone.id).for_each(|share| self.give_stock(zone, share));
     }
 
-    /// If the pageblock is in a stock, returns that stock to the zone. O(CPUs) for a pageblock that is whole and
-    /// not in the set.
+    /// If the pageblock is in a stock, returns that stock to the zone. O(CPUs) for a pageblock that is whole
+    /// and not in the set.
     pub(super) fn give_stock_with(&self, block: BlockId) {
         let is_claimed = |state: State| state.phase() == Phase::Whole && !self.is_published(block);
         if self.states.get(block.0).is_some_and(|state| is_claimed(state.get())) {

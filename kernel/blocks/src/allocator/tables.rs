@@ -202,8 +202,8 @@ impl<A: Access> Tables<'_, A> {
             + size_of_val(&*self.zonelists)
     }
 
-    /// The address range of each table that CPUs share: `rows`, `states`, `shares`, `zones`, `index`, `bad`. An
-    /// observer of atomic operations finds out from them which table an operation used.
+    /// The address range of each table that CPUs share: `rows`, `states`, `shares`, `zones`, `index`, `bad`.
+    /// An observer of atomic operations finds out from them which table an operation used.
     #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
     #[must_use]
     pub fn addresses(&self) -> [core::ops::Range<usize>; 6] {

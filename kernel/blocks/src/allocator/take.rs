@@ -38,17 +38,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted)
     }
 
-    /// Takes one block of a pageblock, if that needs no cut of a larger free block. The caller then settles the
-    /// pageblock.
+    /// Takes one block of a pageblock, if that needs no cut of a larger free block. The caller then settles
+    /// the pageblock.
     pub(super) fn take_exact(&self, block: BlockId, wanted: Wanted) -> Option<FrameId> {
         let frame = self.rows(block).take_exact(wanted.order)?;
         self.note_taken(block, wanted.order.frames());
         self.still(block, frame, wanted)
     }
 
-    /// Checks, after a block was taken, that its pageblock still serves this type. Returns the place of the block's first frame.
-    /// If the pageblock has another type now, is out of service or becomes whole, this function returns the
-    /// block to it.
+    /// Checks, after a block was taken, that its pageblock still serves this type. Returns the place of the
+    /// block's first frame. If the pageblock has another type now, is out of service or becomes whole, this
+    /// function returns the block to it.
     ///
     /// Race: another CPU changes the state and then looks at the frames, while this CPU takes the block and
     /// then reads the state. If the other CPU changed the state first, this CPU sees the new state and loses

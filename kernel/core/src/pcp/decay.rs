@@ -27,8 +27,8 @@ const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 impl<L> Pcp<L> {
     /// Counts down to the drain of an idle page set that holds pages of a remote node (spec §2.11). Returns
-    /// the number of ticks until that drain. At 0 the caller drains a batch. Returns `None` if the page set is
-    /// local or empty, or if the countdown has ended. Each use of the page set restarts the countdown.
+    /// the number of ticks until that drain. At 0 the caller drains a batch. Returns `None` if the page set
+    /// is local or empty, or if the countdown has ended. Each use of the page set restarts the countdown.
     pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {
         if activity == Activity::Touched {
             self.expire = REMOTE_EXPIRE_TICKS;

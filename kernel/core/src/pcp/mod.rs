@@ -2,8 +2,8 @@
 //!
 //! Files: `pageset` (the lock, and the steps under it), `set` (lists and numbers), `tuning` (decides how much
 //! a refill fetches and when a free drains). `refill` and `drain` move blocks under the zone's lock. `visit`
-//! decides which lists a drain takes blocks from. `decay` does the work of a tick. `owned` has
-//! the refills and drains of CPUs that own pageblocks, and `remote_list` has the blocks that other CPUs freed.
+//! decides which lists a drain takes blocks from. `decay` does the work of a tick. `owned` has the refills
+//! and drains of CPUs that own pageblocks, and `remote_list` has the blocks that other CPUs freed.
 //!
 //! Only [`PageAllocator`](crate::PageAllocator) reaches the page sets of an allocator. With the feature
 //! `lab`, [`Pcp`] is public for programs that use single page sets, such as a comparison with a real kernel's

@@ -285,8 +285,8 @@ fn i17_a_free_halves_the_alloc_factor_once() {
         };
         let first: Vec<_> = (0..4).map(|_| next_refill().0).collect();
         assert_eq!(first, [63, 126, 252, 504], "{}", policy.name);
-        // `alloc_factor` is 4 now, so the next refill would ask for 63 << 4 pages. A direct free does not change
-        // `alloc_factor`, and a free into the page set halves it to 2.
+        // `alloc_factor` is 4 now, so the next refill would ask for 63 << 4 pages. A direct free does not
+        // change `alloc_factor`, and a free into the page set halves it to 2.
         let block = machine.alloc(CPU, 0);
         machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::BYPASS_PCP).expect("allocated");
         let block = machine.alloc(CPU, 5);

@@ -42,8 +42,8 @@ Examples:
 
 /// Measure this machine, to simulate it or to learn the cost of a zone visit
 ///
-/// Takes about a minute; other programs must not run meanwhile. Without -o and --check, measures the cost of a
-/// visit; this measurement needs root. With -o, writes a machine file for `pageset simulate`. With --check,
+/// Takes about a minute; other programs must not run meanwhile. Without -o and --check, measures the cost of
+/// a visit; this measurement needs root. With -o, writes a machine file for `pageset simulate`. With --check,
 /// compares this machine with a simulation of it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]

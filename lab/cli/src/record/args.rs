@@ -46,8 +46,8 @@ Examples:
 
 /// Record what this machine's kernel allocates and frees
 ///
-/// Records until COMMAND ends, TIME is over, the condition of --when is met, or you press Ctrl-C, whichever is
-/// first.
+/// Records until COMMAND ends, TIME is over, the condition of --when is met, or you press Ctrl-C, whichever
+/// is first.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_RECORD)]
 pub(crate) struct RecordArgs {

@@ -271,8 +271,8 @@ pub(crate) struct ReadRecording {
 }
 
 impl ReadRecording {
-    /// Reads a recording, or its longest part under one setting. `progress` receives the number of events read,
-    /// and may end the reading.
+    /// Reads a recording, or its longest part under one setting. `progress` receives the number of events
+    /// read, and may end the reading.
     pub(crate) fn read(
         mut reader: &mut dyn TraceReader,
         options: &ReplayOptions,

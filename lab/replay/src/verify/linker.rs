@@ -56,8 +56,8 @@ impl<'r> Linker<'r> {
         }
     }
 
-    /// Passes each chunk of the recording to `compare`. While `compare` works, a second thread reads and links
-    /// the next chunk. `chunk` is the memory for one chunk.
+    /// Passes each chunk of the recording to `compare`. While `compare` works, a second thread reads and
+    /// links the next chunk. `chunk` is the memory for one chunk.
     pub(super) fn for_each_chunk(
         &mut self,
         mut chunk: Chunk,
@@ -85,8 +85,8 @@ impl<'r> Linker<'r> {
         }
     }
 
-    /// Compares `chunk` and all later chunks. Another thread links the later chunks, and `spare` is memory for
-    /// the first of them. Returns `chunk` uncompared if the system starts no thread.
+    /// Compares `chunk` and all later chunks. Another thread links the later chunks, and `spare` is memory
+    /// for the first of them. Returns `chunk` uncompared if the system starts no thread.
     fn link_beside(
         &mut self,
         (mut chunk, spare): (Chunk, Chunk),

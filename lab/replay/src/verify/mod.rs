@@ -8,8 +8,9 @@
 //! The files, beginning with the files that use no other files:
 //!
 //! - Parts of a comparison: `classes`, `mode`, `numbers` (of frames), `geometry` (zones and limits), `links`
-//!   (from each event to later events), `linker` (reads and links the events on a second thread), `after_free`
-//!   (where a freed block went), `late` (allocations that are reported late), `explain`, `report`.
+//!   (from each event to later events), `linker` (reads and links the events on a second thread),
+//!   `after_free` (where a freed block went), `late` (allocations that are reported late), `explain`,
+//!   `report`.
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,

@@ -34,7 +34,8 @@ struct Span {
 pub(super) struct FrameNumbers {
     /// One span for each zone, in the order of the zones.
     spans: Vec<Span>,
-    /// One frame of each stretch that events were about. The stretches are in the order of their first events.
+    /// One frame of each stretch that events were about. The stretches are in the order of their first
+    /// events.
     seen: Vec<u64>,
 }
 

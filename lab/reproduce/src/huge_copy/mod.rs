@@ -2,8 +2,8 @@
 //! the base pages of a huge page. The study measures vm-scalability's anon-cow-seq on this machine with each
 //! order. The study also simulates each order with a model of the published machines' caches.
 //!
-//! `pageset_study::huge_copy` has the load and the models. `chip` reads the inputs of the models, and `orders`
-//! makes the tables.
+//! `pageset_study::huge_copy` has the load and the models. `chip` reads the inputs of the models, and
+//! `orders` makes the tables.
 
 mod chip;
 mod orders;

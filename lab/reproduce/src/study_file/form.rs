@@ -97,8 +97,8 @@ pub(super) struct CorrectionForm {
     pub(super) meant: String,
 }
 
-/// The settings of one table. If `each` has entries, each entry is a table, and the other settings apply to all
-/// of these tables.
+/// The settings of one table. If `each` has entries, each entry is a table, and the other settings apply to
+/// all of these tables.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {

@@ -59,8 +59,8 @@ pub enum EventKind {
     /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. The event was posted in
     /// 2026; Linux 7.3.4 does not have it.
     MmPagePcpuRefill = 21,
-    /// A contended lock was released: `pfn` = lock address. The event was posted in 2026; Linux 7.1.3 does not
-    /// have it.
+    /// A contended lock was released: `pfn` = lock address. The event was posted in 2026; Linux 7.1.3 does
+    /// not have it.
     ContendedRelease = 22,
 }
 

@@ -1,7 +1,7 @@
 //! Reads the most frequent lines in one pass: page events in the form that recent kernels print.
 //!
 //! ```text
-//! comm-1458  [001] d..1.  5313.517212: mm_page_alloc: page=0000… pfn=0x1 order=0 migratetype=1 gfp_flags=GFP_KERNEL
+//! comm-1458  [001] d..1.  5313.517212: mm_page_alloc: page=0000… pfn=0x1 order=0 migratetype=1 gfp_flags=…
 //! ```
 //! A line that differs from this form in any character is left to `header` and `payload`, which know all
 //! forms. If this module reads a line, `header` and `payload` would return the same event.

@@ -155,8 +155,8 @@ fn binary_files_that_were_cut_are_refused() {
     }
 }
 
-/// perf writes the records first, then the list of the further parts, then the descriptions of the events, and
-/// then the kernel's release and other texts.
+/// perf writes the records first, then the list of the further parts, then the descriptions of the events,
+/// and then the kernel's release and other texts.
 #[test]
 fn a_cut_file_of_perf_is_read_leniently_if_the_cut_is_behind_the_descriptions_of_its_events() {
     let whole = bytes("formats/perf.data.xz");

@@ -208,8 +208,8 @@ impl<'p> Pages<'p> {
         Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
-    /// Adds pages that begin where these end, as the opposite of [`split_off`](Self::split_off). The pages may
-    /// also come from two allocations. O(log pages), and O(pages / 512) for large runs.
+    /// Adds pages that begin where these end, as the opposite of [`split_off`](Self::split_off). The pages
+    /// may also come from two allocations. O(log pages), and O(pages / 512) for large runs.
     ///
     /// ```
     /// use pageset::Pool;

@@ -39,12 +39,13 @@ use crate::sys::PAGE_BYTES;
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
-/// `pages` were given up by a `Pages` value of `pool`, and this value is their only owner. `start` is the address
-/// of their first byte.
+/// `pages` were given up by a `Pages` value of `pool`, and this value is their only owner. `start` is the
+/// address of their first byte.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages {
     pages: Span,
-    // Each owner counts itself next to the pool. So on another CPU, a look at the pool would wait for the count.
+    // Each owner counts itself next to the pool. So on another CPU, a look at the pool would wait for the
+    // count.
     start: NonNull<u8>,
     pool: Arc<Pool>,
 }

@@ -45,8 +45,8 @@ impl Inner {
         }
     }
 
-    /// Frees frames that did not go into an array: a run, a block without an array, or a block whose array is full
-    /// or locked. If the array is full, also flushes half of it.
+    /// Frees frames that did not go into an array: a run, a block without an array, or a block whose array is
+    /// full or locked. If the array is full, also flushes half of it.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
@@ -119,8 +119,8 @@ impl Inner {
         self.give_back_inside(frames).unwrap_or(0)
     }
 
-    /// Does the same as [`give_back`](Self::give_back) for a caller that is inside of the pool. Returns `None` if
-    /// no memory can go back.
+    /// Does the same as [`give_back`](Self::give_back) for a caller that is inside of the pool. Returns
+    /// `None` if no memory can go back.
     fn give_back_inside(&self, frames: &Range<u32>) -> Option<usize> {
         let (begun, bytes) = (Instant::now(), bytes_of(frames));
         {

@@ -70,8 +70,9 @@ impl Pool {
     /// the system needs about 20 µs more for each pageblock.
     ///
     /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
-    /// pageblocks, so the pages of a busy program spread over more and more pageblocks. [`resize`](Self::resize) has the same effect,
-    /// and so has [`alloc_at`](Self::alloc_at) if the wanted pages are in use.
+    /// pageblocks, so the pages of a busy program spread over more and more pageblocks.
+    /// [`resize`](Self::resize) has the same effect, and so has [`alloc_at`](Self::alloc_at) if the wanted
+    /// pages are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);
@@ -84,8 +85,8 @@ impl Pool {
 
 impl Pool {
     /// Sets the policy for idle memory. The new policy applies from the next scan on. With
-    /// [`Worker::Thread`], the call starts the pool's thread if the pool has none and there is work for it. With
-    /// [`Worker::None`], the call ends the thread, and waits until a scan that has begun is over.
+    /// [`Worker::Thread`], the call starts the pool's thread if the pool has none and there is work for it.
+    /// With [`Worker::None`], the call ends the thread, and waits until a scan that has begun is over.
     ///
     /// # Errors
     /// The system's error if the thread cannot be started. In this case, the policy has not changed.

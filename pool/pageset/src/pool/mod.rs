@@ -94,8 +94,8 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// operation that the handler interrupted. A handler must not call [`Pool::populate`] or [`Pool::backing`],
 /// and must not build or drop a pool.
 pub struct Pool {
-    /// The pool's thread, if it has one. `drop` stops the thread before it drops the last reference to `inner`. A
-    /// child of `fork` must not wait for this lock, and must not drop the parent's thread.
+    /// The pool's thread, if it has one. `drop` stops the thread before it drops the last reference to
+    /// `inner`. A child of `fork` must not wait for this lock, and must not drop the parent's thread.
     background: ManuallyDrop<Lock<Option<Background>>>,
     inner: Shared<Inner>,
 }
@@ -216,8 +216,8 @@ impl Pool {
     }
 
     /// Starts the pool's thread. In a child of `fork` that takes the pool over, the new thread replaces the
-    /// parent's thread, which the child does not have. The caller has the lock `worker`, or is the only user of
-    /// the pool.
+    /// parent's thread, which the child does not have. The caller has the lock `worker`, or is the only user
+    /// of the pool.
     pub(crate) fn start_thread(&self) -> io::Result<()> {
         let mut background = self.background.lock();
         let thread = Background::start(&self.inner)?;

@@ -49,8 +49,8 @@ impl Pool {
     /// power of two.
     ///
     /// A pool begins at a multiple of 4 MiB, and a pool of 1 GiB or more at a multiple of 1 GiB if there is
-    /// enough address space. If `align` is more than that, the pool looks for a run that is longer by `align`,
-    /// and frees its ends.
+    /// enough address space. If `align` is more than that, the pool looks for a run that is longer by
+    /// `align`, and frees its ends.
     ///
     /// ```
     /// use pageset::Pool;
@@ -76,9 +76,9 @@ impl Pool {
         self.zeros(bytes.div_ceil(PAGE_BYTES), align_pages(align)?)
     }
 
-    /// Allocates exactly `count` contiguous pages, up to the whole pool. The run may begin at any page. Runs of
-    /// one length fill at least 97 % of a pool of 1 GiB (example `runs`, for lengths of 3 to 5000 pages). For
-    /// aligned pages, call [`alloc_run_aligned`](Self::alloc_run_aligned).
+    /// Allocates exactly `count` contiguous pages, up to the whole pool. The run may begin at any page. Runs
+    /// of one length fill at least 97 % of a pool of 1 GiB (example `runs`, for lengths of 3 to 5000 pages).
+    /// For aligned pages, call [`alloc_run_aligned`](Self::alloc_run_aligned).
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for 0 pages. [`AllocError::NoRun`] if `count` is more than 1024 and no such

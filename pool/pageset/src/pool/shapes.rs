@@ -11,8 +11,9 @@ use crate::error::AllocError;
 impl Pool {
     /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages.
     /// This number is smaller than `count` if memory or capacity is short, or if the heap has no memory for
-    /// the list. Before the call returns fewer pages, it asks [`Builder::on_shortage`](crate::Builder::on_shortage)
-    /// for the missing bytes, until that function returns `false`. O(count).
+    /// the list. Before the call returns fewer pages, it asks
+    /// [`Builder::on_shortage`](crate::Builder::on_shortage) for the missing bytes, until that function
+    /// returns `false`. O(count).
     ///
     /// # Errors
     /// If no page could be allocated: the errors of [`alloc`](Self::alloc), and
@@ -40,8 +41,8 @@ impl Pool {
         Ok(got)
     }
 
-    /// Allocates up to `count` pages, at least one, into a list that has room for them. `missing` is the number
-    /// of pages that the caller still wants.
+    /// Allocates up to `count` pages, at least one, into a list that has room for them. `missing` is the
+    /// number of pages that the caller still wants.
     fn alloc_reserved<'p>(
         &'p self,
         count: usize,
@@ -81,7 +82,8 @@ impl Pool {
         Ok(got)
     }
 
-    /// Allocates a page when this CPU's array is empty. If there is none, asks the program to free `count` pages.
+    /// Allocates a page when this CPU's array is empty. If there is none, asks the program to free `count`
+    /// pages.
     #[doc(hidden)]
     pub fn alloc_first_of(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         let inner = self.inner();

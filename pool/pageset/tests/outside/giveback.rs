@@ -254,8 +254,8 @@ fn of_a_pinned_pool_nothing_is_discarded() {
     assert_eq!((page.pfn(), page[0], pool.stats().nr_used), (first, 7, 1), "it was freed, and is as it was");
 }
 
-/// Traffic of single pages stays in few pageblocks, whatever a program calls beside it. Found by a client: with a
-/// trim every 10 ms, 16 MiB of packets spread over 316 MiB, and stayed there.
+/// Traffic of single pages stays in few pageblocks, whatever a program calls beside it. Found by a client:
+/// with a trim every 10 ms, 16 MiB of packets spread over 316 MiB, and stayed there.
 #[test]
 fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     type Beside = fn(&Pool);
@@ -274,8 +274,8 @@ fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     }
 }
 
-/// Returns how many pageblocks 4000 live pages occupy, twice. First: after traffic with a call of `beside` every
-/// 20 000 packets. Second: after more traffic without calls.
+/// Returns how many pageblocks 4000 live pages occupy, twice. First: after traffic with a call of `beside`
+/// every 20 000 packets. Second: after more traffic without calls.
 fn pageblocks_in_use(beside: fn(&Pool)) -> (usize, usize) {
     let pool = builder(384).backing(Backing::Plain).build().unwrap();
     let mut seed = 47_u64;

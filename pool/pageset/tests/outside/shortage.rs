@@ -83,8 +83,8 @@ fn whoever_finds_no_memory_asks_the_program_first() {
     pool.validate().unwrap();
 }
 
-/// A bulk allocation is complete while the program has pages to free. Regression test: in Rust, it asked only if
-/// there was not a single page.
+/// A bulk allocation is complete while the program has pages to free. Regression test: in Rust, it asked only
+/// if there was not a single page.
 #[test]
 fn a_bulk_allocation_asks_for_what_it_misses() {
     let cache = Arc::new(Mutex::new(Vec::<OwnedPages>::new()));

@@ -24,7 +24,8 @@ pub(in crate::sys) fn block_signals() -> SignalsBlocked {
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // SAFETY: the set outlives the call, and a null pointer means that the present mask is not wanted.
+            // SAFETY: the set outlives the call, and a null pointer means that the present mask is not
+            // wanted.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
         }
     }
@@ -37,8 +38,8 @@ pub(in crate::sys) fn use_all_cpus() {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
 }
 
-/// Gives this thread the ordinary policy if it has a real-time policy. Calls the kernel itself, because musl's
-/// functions of these names always fail.
+/// Gives this thread the ordinary policy if it has a real-time policy. Calls the kernel itself, because
+/// musl's functions of these names always fail.
 pub(in crate::sys) fn leave_real_time() {
     // SAFETY: the call has no memory arguments.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
