@@ -354,7 +354,7 @@ fn wanted_interpreters() -> Vec<String> {
     named.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Returns those of the wanted interpreters that can be started.
+/// Returns the wanted interpreters that can be started.
 fn interpreters(context: &Context) -> Vec<String> {
     let starts = |python: &String| context.command(&format!("{python} --version")).succeeds();
     wanted_interpreters().into_iter().filter(starts).collect()

@@ -271,13 +271,13 @@ impl Outcome {
         self.busy.iter().copied().sum()
     }
 
-    /// Returns the percentage of the workers' busy time in which the workers waited for locks of a class.
+    /// Returns the percentage of the workers' busy time that the workers waited for locks of a class.
     #[must_use]
     pub fn lock_wait_pct(&self, class: LockClass) -> f64 {
         self.share_pct(self.lock(class).wait_ps)
     }
 
-    /// Returns the percentage of the workers' busy time in which the workers waited for zone locks or held
+    /// Returns the percentage of the workers' busy time that the workers waited for zone locks or held
     /// zone locks. The patch series of 2023 calls this percentage *zone lock%*.
     #[must_use]
     pub fn zone_lock_pct(&self) -> f64 {
@@ -285,14 +285,14 @@ impl Outcome {
         self.share_pct(zone.wait_ps + zone.hold_ps)
     }
 
-    /// Returns the percentage of the workers' busy time in which the workers waited for cache lines of other
+    /// Returns the percentage of the workers' busy time that the workers waited for cache lines of other
     /// CPUs. The percentage is 0 for Linux's allocator.
     #[must_use]
     pub fn line_pass_pct(&self) -> f64 {
         self.share_pct(self.lines.pass_ps)
     }
 
-    /// Returns the percentage of the workers' busy time in which the workers waited for locks of LRU lists or
+    /// Returns the percentage of the workers' busy time that the workers waited for locks of LRU lists or
     /// held such locks.
     #[must_use]
     pub fn lru_lock_pct(&self) -> f64 {

@@ -265,7 +265,7 @@ fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }
 
-/// Returns each text once, in the order in which the texts first occur.
+/// Returns each text once, in the order of first occurrence.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut distinct: Vec<String> = Vec::new();
     for text in texts {

@@ -13,7 +13,7 @@ use super::sources::{Kind, Process, TURN_PAGES, Turn};
 /// An event of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An event in which a CPU allocates a block.
+    /// An event: a CPU allocates a block.
     Alloc {
         /// The CPU that allocates.
         cpu: u32,
@@ -26,7 +26,7 @@ pub enum Event {
         /// The request's urgency.
         urgency: Urgency,
     },
-    /// An event in which a CPU frees a block.
+    /// An event: a CPU frees a block.
     Free {
         /// The CPU that frees.
         cpu: u32,

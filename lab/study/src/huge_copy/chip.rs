@@ -57,7 +57,7 @@ pub enum Walk {
 }
 
 impl Walk {
-    /// Returns the base pages in the order in which the process writes them.
+    /// Returns the base pages in the order of the process's writes.
     #[must_use]
     pub fn pages(self) -> Vec<usize> {
         let mut pages: Vec<_> = (0..PAGES).collect();

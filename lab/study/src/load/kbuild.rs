@@ -70,7 +70,7 @@ const FAULTS_PER_CALL: u64 = 64;
 /// Time from the end of a process until its last objects are freed, all at once. The kernel keeps these
 /// objects for a grace period (RCU), because readers without a lock may still use the objects. Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Percentage of the processes that end on another CPU than the CPU on which they began. Estimated from
+/// Percentage of the processes that end on another CPU than their first CPU. Estimated from
 /// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the freed blocks were allocated by
 /// another CPU. The estimate of 5 % is rough, because the recording counts blocks and not processes, and does
 /// not show processes that moved to another CPU and back.

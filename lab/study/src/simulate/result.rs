@@ -16,15 +16,15 @@ pub struct RunResult {
     pub score_per_s: f64,
     /// Name of a unit of work.
     pub unit: String,
-    /// Percentage of the CPUs' busy time in which CPUs waited for a zone's lock or held a zone's lock.
+    /// Percentage of the CPUs' busy time that CPUs waited for a zone's lock or held a zone's lock.
     pub zone_lock_percent: f64,
-    /// Percentage of the CPUs' busy time in which CPUs waited for a zone's lock.
+    /// Percentage of the CPUs' busy time that CPUs waited for a zone's lock.
     pub zone_wait_percent: f64,
-    /// Percentage of the CPUs' busy time in which CPUs waited for an LRU lock or held an LRU lock.
+    /// Percentage of the CPUs' busy time that CPUs waited for an LRU lock or held an LRU lock.
     pub lru_lock_percent: f64,
-    /// Percentage of the CPUs' busy time in which CPUs waited for an LRU lock.
+    /// Percentage of the CPUs' busy time that CPUs waited for an LRU lock.
     pub lru_wait_percent: f64,
-    /// Percentage of the CPUs' busy time in which CPUs waited for the lock of an address space.
+    /// Percentage of the CPUs' busy time that CPUs waited for the lock of an address space.
     pub mmap_wait_percent: f64,
     /// Time that CPUs were busy, summed over all CPUs, in milliseconds.
     pub busy_ms: f64,
@@ -97,7 +97,7 @@ pub struct SharedUse {
     pub line_passes: BTreeMap<String, u64>,
     /// Number of times that a CPU waited for a line because the line was still moving to another CPU.
     pub line_waits: u64,
-    /// Percentage of the CPUs' busy time in which CPUs fetched cache lines from other CPUs.
+    /// Percentage of the CPUs' busy time that CPUs fetched cache lines from other CPUs.
     pub line_percent: f64,
     /// Number of requests that got memory of another migratetype.
     pub fallbacks: u64,
