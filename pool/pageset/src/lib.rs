@@ -62,7 +62,7 @@ pub use error::{AllocError, BuildError, FreeError, ValidateError};
 pub use options::{Backing, FastPath, Fork, HugePageSize, Numa, Prezero, Residency, ReturnPolicy, Worker};
 #[cfg(feature = "allocator-api2")]
 pub use pages::PageCollections;
-pub use pages::{OwnedPages, PageBuffer, Pages, RawPages};
+pub use pages::{OwnedPages, PageBuffer, Pages, PoolRef, RawPages};
 pub use pageset_blocks::BlockCounters;
 pub use pageset_core::{Order, Pfn, Violation};
 pub use pool::{

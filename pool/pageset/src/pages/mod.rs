@@ -9,7 +9,7 @@ mod span;
 pub use buffer::PageBuffer;
 #[cfg(feature = "allocator-api2")]
 pub use collections::PageCollections;
-pub use owned::OwnedPages;
+pub use owned::{OwnedPages, PoolRef};
 pub(crate) use span::Span;
 
 use std::fmt;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pageset_core::Pfn;
@@ -11,6 +12,18 @@ use pageset_core::Pfn;
 use super::{Pages, Span, first_byte};
 use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
+
+/// A counted reference to a pool: [`Arc`], or [`Rc`] in a program with one thread.
+pub trait PoolRef: Clone + Deref<Target = Pool> + sealed::Sealed {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for std::sync::Arc<super::Pool> {}
+    impl Sealed for std::rc::Rc<super::Pool> {}
+}
+
+impl PoolRef for Arc<Pool> {}
+impl PoolRef for Rc<Pool> {}
 
 /// Pages that keep their pool alive. The type is `'static` and [`Send`], so values can be stored and passed
 /// between threads like any buffer. Dropping the value, on any thread, frees the pages. Each value has an
@@ -32,6 +45,25 @@ use crate::sys::PAGE_BYTES;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// With an [`Rc`], the pages stay on one thread, and the count needs no atomic addition:
+///
+/// ```
+/// use std::rc::Rc;
+///
+/// use pageset::{Order, OwnedPages, Pool};
+///
+/// let pool = Rc::new(Pool::builder().size(64 << 20).build()?);
+/// let page: OwnedPages<Rc<Pool>> = pool.alloc(Order::ZERO)?.into_owned(&pool);
+/// drop(pool);
+/// assert_eq!(page.page_count(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>() {}
+/// send::<pageset::OwnedPages<std::rc::Rc<pageset::Pool>>>();
+/// ```
+///
 /// The type is [`RefUnwindSafe`](std::panic::RefUnwindSafe), because
 /// `arrow_buffer::Buffer::from_custom_allocation` accepts only such an owner of a buffer.
 ///
@@ -42,32 +74,33 @@ use crate::sys::PAGE_BYTES;
 /// `pages` were given up by a `Pages` value of `pool`, and this value is their only owner. `start` is the
 /// address of their first byte.
 #[must_use = "pages that are dropped are free again"]
-pub struct OwnedPages {
+pub struct OwnedPages<P: PoolRef = Arc<Pool>> {
     pages: Span,
     // Each owner counts itself next to the pool. So on another CPU, a look at the pool would wait for the
     // count.
     start: NonNull<u8>,
-    pool: Arc<Pool>,
+    pool: P,
 }
 
 // SAFETY: the value is the only owner of its bytes, and `&self` gives no way to change them.
-unsafe impl Send for OwnedPages {}
+unsafe impl<P: PoolRef + Send> Send for OwnedPages<P> {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for OwnedPages {}
+unsafe impl<P: PoolRef + Sync> Sync for OwnedPages<P> {}
 
 impl Pages<'_> {
-    /// Replaces the borrow of the pool by a clone of the [`Arc`]. Costs one atomic addition.
+    /// Replaces the borrow of the pool by a clone of the [`Arc`] or [`Rc`]. A clone of an `Arc` costs one
+    /// atomic addition.
     ///
     /// # Panics
     /// If these are pages of another pool.
-    pub fn into_owned(self, pool: &Arc<Pool>) -> OwnedPages {
-        assert!(std::ptr::eq(self.pool, pool.inner()), "{self:?} do not belong to {pool:?}");
+    pub fn into_owned<P: PoolRef>(self, pool: &P) -> OwnedPages<P> {
+        assert!(std::ptr::eq(self.pool, pool.inner()), "{self:?} do not belong to {:?}", **pool);
         let start = self.as_ptr();
-        OwnedPages { pages: self.give_up(), start, pool: Arc::clone(pool) }
+        OwnedPages { pages: self.give_up(), start, pool: pool.clone() }
     }
 }
 
-impl OwnedPages {
+impl<P: PoolRef> OwnedPages<P> {
     /// Number of pages.
     #[must_use]
     pub const fn page_count(&self) -> usize {
@@ -111,7 +144,7 @@ impl OwnedPages {
     pub fn split_off(&mut self, at: usize) -> Self {
         // INVARIANT: each page is in exactly one of the two values.
         let rest = self.pool.inner().split(&mut self.pages, at);
-        Self { pages: rest, start: first_byte(self.pool.inner(), rest), pool: Arc::clone(&self.pool) }
+        Self { pages: rest, start: first_byte(self.pool.inner(), rest), pool: self.pool.clone() }
     }
 
     /// Does the same as [`Pages::join`].
@@ -119,7 +152,7 @@ impl OwnedPages {
     /// # Errors
     /// `next`, in the cases of `Pages::join`.
     pub fn join(&mut self, next: Self) -> Result<(), Self> {
-        let is_same = Arc::ptr_eq(&self.pool, &next.pool);
+        let is_same = std::ptr::eq(&raw const *self.pool, &raw const *next.pool);
         if !is_same || !self.pool.inner().join(&mut self.pages, next.pages) {
             return Err(next);
         }
@@ -129,10 +162,10 @@ impl OwnedPages {
     }
 
     /// Gives up the pages, and returns the reference to their pool.
-    fn into_pool(self) -> Arc<Pool> {
+    fn into_pool(self) -> P {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped, and its field `pool` is not used again, so the `Arc` can be moved
-        // out of it.
+        // SAFETY: `this` is never dropped, and its field `pool` is not used again, so the reference can be
+        // moved out of it.
         unsafe { std::ptr::read(&raw const this.pool) }
     }
 
@@ -152,12 +185,12 @@ impl OwnedPages {
 
     /// The pool of these pages.
     #[must_use]
-    pub const fn pool(&self) -> &Arc<Pool> {
+    pub const fn pool(&self) -> &P {
         &self.pool
     }
 }
 
-impl Drop for OwnedPages {
+impl<P: PoolRef> Drop for OwnedPages<P> {
     fn drop(&mut self) {
         // SAFETY: by the invariant, a `Pages` value of this pool gave these pages up, and they have no other
         // owner. This value is dropped only once.
@@ -165,7 +198,7 @@ impl Drop for OwnedPages {
     }
 }
 
-impl Deref for OwnedPages {
+impl<P: PoolRef> Deref for OwnedPages<P> {
     type Target = [u8];
 
     #[inline]
@@ -176,7 +209,7 @@ impl Deref for OwnedPages {
     }
 }
 
-impl DerefMut for OwnedPages {
+impl<P: PoolRef> DerefMut for OwnedPages<P> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`, and `self` is borrowed exclusively.
@@ -184,21 +217,21 @@ impl DerefMut for OwnedPages {
     }
 }
 
-impl AsRef<[u8]> for OwnedPages {
+impl<P: PoolRef> AsRef<[u8]> for OwnedPages<P> {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
-impl AsMut<[u8]> for OwnedPages {
+impl<P: PoolRef> AsMut<[u8]> for OwnedPages<P> {
     #[inline]
     fn as_mut(&mut self) -> &mut [u8] {
         self
     }
 }
 
-impl fmt::Debug for OwnedPages {
+impl<P: PoolRef> fmt::Debug for OwnedPages<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnedPages")
             .field("frame", &self.pages.frame())
