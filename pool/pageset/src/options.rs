@@ -20,7 +20,9 @@ pub enum Backing {
     /// [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells what the pool got. A pool with
     /// [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
     HugetlbOrThp(HugePageSize),
-    /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd).
+    /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd). The file
+    /// has huge pages where `/sys/kernel/mm/transparent_hugepage/shmem_enabled` is `advise` or `always`, and
+    /// after [`Pool::collapse`](crate::Pool::collapse).
     Memfd,
     /// Private memory in pages of 4 KiB.
     Plain,

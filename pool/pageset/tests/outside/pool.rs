@@ -765,3 +765,28 @@ fn a_pool_that_was_used_up_by_several_orders_goes_on() {
         pool.validate().unwrap();
     });
 }
+
+/// The advice alone gives huge pages where the administrator allows them for files in memory.
+#[test]
+fn a_memory_file_asks_for_huge_pages() {
+    if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage/shmem_enabled").exists() {
+        return;
+    }
+    for (backing, wanted) in [(Backing::Memfd, true), (Backing::Thp, true), (Backing::Plain, false)] {
+        let pool = Pool::builder().size(64 << 20).backing(backing).build().unwrap();
+        let page = pool.alloc(Order::ZERO).unwrap();
+        let address = page.as_ptr().addr().get();
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let is_around = |line: &str| {
+            let ends = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let number = |text| usize::from_str_radix(text, 16).ok();
+            ends.is_some_and(|(start, end)| {
+                number(start).is_some_and(|start| start <= address)
+                    && number(end).is_some_and(|end| address < end)
+            })
+        };
+        let mut lines = smaps.lines().skip_while(|line| !is_around(line));
+        let flags = lines.find(|line| line.starts_with("VmFlags:")).unwrap();
+        assert_eq!(flags.split(' ').any(|flag| flag == "hg"), wanted, "{backing:?}: {flags}");
+    }
+}

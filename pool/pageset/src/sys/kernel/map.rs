@@ -51,6 +51,10 @@ impl Mapping {
                 let flags = MapFlags::SHARED | MapFlags::FIXED;
                 // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
+                // The system gives huge pages for this advice if its `shmem_enabled` is `advise`. A file of
+                // hugetlb refuses the advice, as it has huge pages already.
+                // SAFETY: the range is mapped, and this advice changes no contents.
+                let _ = unsafe { madvise(address, bytes, Advice::LinuxHugepage) };
             }
             None => {
                 let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
