@@ -292,8 +292,8 @@ typedef struct pageset_config {
 
 /*
  Reports the progress of pageset_populate: the number of resident bytes, and of all bytes to populate. Any
- of its threads may call the function, but two calls never overlap. If the result is not 0, the work ends.
- The function must return, without longjmp or a C++ exception.
+ thread of pageset_populate may call the function, but two calls never overlap. If the result is not 0, the
+ work ends. The function must return, without longjmp or a C++ exception.
  */
 typedef int (*pageset_progress)(void *context, size_t done_bytes, size_t total_bytes);
 
@@ -467,8 +467,8 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 /*
  Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
  Writes the pool's handle to *pool. A page takes memory when the program first touches it. The pool's
- tables take 20 KiB and 617 KiB for each GiB of address space, and less memory: about 100 KiB in a new pool of
- 1 GiB.
+ tables take 20 KiB and 617 KiB for each GiB of address space, and less memory: about 100 KiB in a new pool
+ of 1 GiB.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
  library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
@@ -539,8 +539,8 @@ int pageset_alloc_run_zeroed(struct pageset_pool *pool, size_t bytes, void **pag
 
 /*
  Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
- begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and frees
- its ends.
+ begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and
+ frees its ends.
 
  Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
  */
@@ -742,12 +742,13 @@ int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 
 /*
  Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
- of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes.
- If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the pool's thread if the
- pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the thread.
+ of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and
+ part_bytes. If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
+ pool's thread if the pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the
+ thread.
 
- Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF, EPERM.
- An error changes nothing.
+ Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF,
+ EPERM. An error changes nothing.
  */
 int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *config);
 
