@@ -79,19 +79,26 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             command.display()
         ));
     }
+    args.output.check()?;
     left::offer(&settings)?;
     if is_fleet {
         return fleet::run(args, invocation);
     }
+    let format = args.output.of_one()?;
     let signals = Signals::watch()?;
-    let judged = judge(args, invocation, &settings, &signals);
+    let judged = judge(args, invocation, (&settings, format), &signals);
     signals.pass_on()?;
     judged
 }
 
 /// Runs `pageset advise`: records if no recording is given, prints the advice, and with `--apply` tries the
 /// advised setting.
-fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signals: &Signals) -> Result<()> {
+fn judge(
+    args: &AdviseArgs,
+    invocation: &Invocation,
+    (settings, format): (&Settings, Format),
+    signals: &Signals,
+) -> Result<()> {
     let provenance = invocation.provenance();
     if let Some(file) = &args.keep_recording {
         output::check_file(file, output::Existing::Refuse)?;
@@ -149,7 +156,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
     let said = Printed { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
-    output::write(&args.output.target, |out| said.write(args.output.format(), out))?;
+    output::write(&args.output.target, |out| said.write(format, out))?;
     if tried.as_ref().and_then(TrialResult::compared).is_some_and(|compared| !compared.is_settled) {
         bail!("the setting was not put back");
     }

@@ -147,6 +147,17 @@ impl RowsOutputArgs {
         }
         Ok(())
     }
+
+    /// The format for the result of a single recording, which is not a row.
+    pub(crate) fn of_one(&self) -> Result<Format> {
+        match self.format {
+            RowsFormat::Printed(format) => Ok(format),
+            RowsFormat::Columnar(format) => bail!(
+                "{} has a row for each recording: name a folder or several recordings, or use --format json",
+                format.name()
+            ),
+        }
+    }
 }
 
 /// Options that name the file for a result.

@@ -32,16 +32,18 @@ pub(crate) use sections::{Section, duration, sections};
 use warnings::warnings;
 
 pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
+    args.output.check()?;
     if crate::fleet::is_one(&args.source.recordings) {
         return fleet::run(args, invocation);
     }
+    let format = args.output.of_one()?;
     let mut source = Source::open(&args.source.single())?;
     let amount = source.amount();
     let mut progress = Progress::of_amount("reading", &amount);
     let survey = surveyed(&mut source, |events| progress.show(amount.done(events)))?;
     drop(progress);
     let provenance = provenance(&source, invocation);
-    output::write(&args.output.target, |out| write(&source, &survey, &provenance, args.output.format(), out))
+    output::write(&args.output.target, |out| write(&source, &survey, &provenance, format, out))
 }
 
 fn surveyed(source: &mut Source, progress: impl FnMut(u64)) -> Result<Survey> {

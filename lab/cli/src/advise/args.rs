@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueHint;
 use pageset_report::Format;
 
-use crate::options::{OpeningArgs, OutputArgs};
+use crate::options::{OpeningArgs, RowsFormat, RowsOutputArgs};
 use crate::units::time;
 
 const READING_ADVISE: &str = "\
@@ -115,7 +115,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, help_heading = "Output")]
     pub(super) exit_code: bool,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    pub(super) output: RowsOutputArgs,
 }
 
 impl AdviseArgs {
@@ -123,7 +123,7 @@ impl AdviseArgs {
     /// recorded at once.
     pub(super) fn needs_events(&self) -> bool {
         let names_setting = self.apply.as_ref().is_some_and(Option::is_some);
-        self.evidence || names_setting || self.output.format() == Format::Csv
+        self.evidence || names_setting || self.output.format == RowsFormat::Printed(Format::Csv)
     }
 }
 

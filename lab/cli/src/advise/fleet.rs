@@ -14,6 +14,7 @@ use super::args::AdviseArgs;
 use super::{AdviceDocument, of_reading, with_machine};
 use crate::fleet::{self, Fleet};
 use crate::invocation::Invocation;
+use crate::options::RowsFormat;
 use crate::output;
 use crate::paragraph;
 use crate::source::Source;
@@ -23,7 +24,7 @@ const READING: &str = "`saves` is how much of the CPU time the advised setting s
                        Yes come first, beginning with the worst. `pageset advise RECORDING` gives the reasons.";
 
 pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
-    let format = args.output.format();
+    let format = args.output.format;
     let fleet = fleet::read((&args.recordings, &args.opening), |recording| {
         let mut advice = advise(|| Source::open(recording), simulated, &mut ()).map_err(of_reading)?;
         let provenance = with_machine(invocation.provenance(), &advice);
@@ -35,7 +36,8 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             tried: None,
             provenance: &provenance,
         };
-        let document = (format == Format::Json).then(|| fleet::document(&document)).transpose()?;
+        let document =
+            (format == RowsFormat::Printed(Format::Json)).then(|| fleet::document(&document)).transpose()?;
         drop_tables(&mut advice);
         Ok((advice, document))
     })?;
@@ -63,9 +65,15 @@ fn write(
     fleet: &Fleet<Advice>,
     answers: &Answers,
     provenance: &Provenance,
-    format: Format,
+    format: RowsFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
+    let format = match format {
+        RowsFormat::Columnar(columnar) => {
+            return columnar.write_table(&rows(fleet, answers).with_provenance(provenance.clone()), out);
+        }
+        RowsFormat::Printed(format) => format,
+    };
     let sentences = answers.sentences(|at| fleet.name(at));
     match format {
         Format::Json => return fleet.write_json(Summary { answers, sentences }, provenance, out),
@@ -123,4 +131,56 @@ fn lines(fleet: &Fleet<Advice>, answers: &Answers) -> Table {
         ]));
     }
     table
+}
+
+/// The columns of `pageset.fleet` in Python: the recording's name, and the fields of its line.
+fn columns_of_rows() -> Vec<Column> {
+    vec![
+        Column::label("recording", "recording"),
+        Column::label("answer", "answer"),
+        Column::label("advised", "advised"),
+        Column::ratio("saved_percent_least", "saves, least").with_unit("%"),
+        Column::ratio("saved_percent_most", "saves, most").with_unit("%"),
+        Column::ratio("most_percent", "at most").with_unit("%"),
+        Column::measure("visits_per_s", "visits").with_unit("/s"),
+        Column::label("why_unknown", "why unknown"),
+        Column::label("error", "error"),
+    ]
+}
+
+/// One row for each recording, the worst first.
+fn rows(fleet: &Fleet<Advice>, answers: &Answers) -> Table {
+    let mut table = Table::new(fleet.title(), columns_of_rows());
+    for at in answers.order.iter().copied() {
+        let line = Line::new(fleet.members[at].read.as_ref().map_err(String::clone));
+        table.push(Row::new([
+            fleet.name(at).into(),
+            line.answer.into(),
+            line.advised.into(),
+            Cell::real(line.saved_percent_least, 1),
+            Cell::real(line.saved_percent_most, 1),
+            Cell::real(line.most_percent, 2),
+            Cell::real(line.visits_per_s, 0),
+            line.why_unknown.into(),
+            line.error.into(),
+        ]));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The columns of `pageset.fleet` are the fields of `Line`, and the name of the recording.
+    #[test]
+    fn rows_have_the_columns_of_pythons_fleet() {
+        let columns = columns_of_rows();
+        let columns: BTreeSet<&str> = columns.iter().map(|column| column.key.as_str()).collect();
+        let line = serde_json::to_value(Line::default()).unwrap();
+        let fields = line.as_object().unwrap().keys().map(String::as_str);
+        assert_eq!(columns, fields.chain(["recording"]).collect());
+    }
 }

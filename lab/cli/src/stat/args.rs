@@ -1,6 +1,6 @@
 //! Options and arguments of `pageset stat`.
 
-use crate::options::{OutputArgs, SourcesArgs};
+use crate::options::{RowsOutputArgs, SourcesArgs};
 
 const READING_STAT: &str = "\
 How to read this:
@@ -37,5 +37,5 @@ pub(crate) struct StatArgs {
     #[command(flatten)]
     pub(crate) source: SourcesArgs,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: RowsOutputArgs,
 }

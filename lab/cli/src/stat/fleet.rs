@@ -12,6 +12,7 @@ use super::document::StatDocument;
 use super::{provenance, surveyed};
 use crate::fleet::{self, Fleet};
 use crate::invocation::Invocation;
+use crate::options::RowsFormat;
 use crate::output;
 use crate::source::Source;
 use crate::stat::args::StatArgs;
@@ -42,13 +43,13 @@ fn rate(count: Option<u64>, of: &Evidence) -> Option<f64> {
 }
 
 pub(super) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
-    let format = args.output.format();
+    let format = args.output.format;
     let source = &args.source;
     let fleet = fleet::read((&source.recordings, &source.opening), |recording| {
         let mut source = Source::open(recording)?;
         let survey = surveyed(&mut source, |_| ())?;
         let from = provenance(&source, invocation);
-        let document = (format == Format::Json)
+        let document = (format == RowsFormat::Printed(Format::Json))
             .then(|| fleet::document(&StatDocument::new(source.info(), &survey, &from)))
             .transpose()?;
         Ok((findings(source.info(), &survey), document))
@@ -61,9 +62,15 @@ pub(super) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
 fn write(
     fleet: &Fleet<Evidence>,
     provenance: &Provenance,
-    format: Format,
+    format: RowsFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
+    let format = match format {
+        RowsFormat::Columnar(columnar) => {
+            return columnar.write_table(&lines(fleet).with_provenance(provenance.clone()), out);
+        }
+        RowsFormat::Printed(format) => format,
+    };
     let spreads = FIGURES.map(|(.., figure)| fleet::spread(fleet.known().map(figure)));
     match format {
         Format::Json => {

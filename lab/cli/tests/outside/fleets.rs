@@ -128,3 +128,23 @@ fn what_a_fleet_cannot_be_is_refused() {
     let output = run(&["stat", empty.path().to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("no file in this folder ends in .pgtrace"));
 }
+
+#[cfg(feature = "arrow")]
+#[test]
+fn a_fleet_is_written_as_arrow_and_one_recording_is_not() {
+    let folder = folder(true);
+    let path = folder.path().to_str().unwrap();
+    let file = folder.path().join("rows.arrow");
+    for verb in ["stat", "advise"] {
+        let written = run(&[verb, path, "--format", "arrow", "--force", "-o", file.to_str().unwrap()]);
+        assert_eq!(written.status.code(), Some(1), "expected status 1, because one recording is cut off");
+        let bytes = fs::read(&file).unwrap();
+        assert!(bytes.starts_with(b"ARROW1"));
+        for name in ["a_cut", "k612_2c_sctp", "k612_2c_tcp"] {
+            assert!(bytes.windows(name.len()).any(|window| window == name.as_bytes()), "{verb}: {name}");
+        }
+        let one = run(&[verb, &trace("k612_2c_tcp"), "--format", "arrow", "-o", "unused"]);
+        let said = String::from_utf8_lossy(&one.stderr).into_owned();
+        assert!(said.contains("name a folder or several recordings"), "{said}");
+    }
+}

@@ -35,7 +35,13 @@ fn short_memory_is_an_error_and_never_a_signal() {
     write(&path);
     let path = path.display();
     let (mut refused, mut read) = (0, 0);
-    for verb in ["stat", "replay -p linux-6.18", "verify"] {
+    for verb in [
+        "stat",
+        "replay -p linux-6.18",
+        "verify",
+        "convert --force --to perfetto -p linux-6.18",
+        "simulate -p linux-6.18 --recording",
+    ] {
         // Below 50 MiB, some systems cannot even load the program.
         for limit_mib in [60, 70, 80, 90, 100, 110, 120, 140, 160, 180, 200, 250, 300, 400] {
             let script = format!(
@@ -43,7 +49,9 @@ fn short_memory_is_an_error_and_never_a_signal() {
                 limit_mib << 10,
                 env!("CARGO_BIN_EXE_pageset")
             );
-            let output = Command::new("sh").args(["-c", &script]).output().expect("sh can be started");
+            let mut shell = Command::new("sh");
+            let output = shell.args(["-c", &script]).current_dir(directory.path()).output();
+            let output = output.expect("sh can be started");
             let error = String::from_utf8_lossy(&output.stderr);
             match output.status.code() {
                 Some(0) => read += 1,

@@ -1,4 +1,5 @@
-//! All acts of a recording, in order. Memory is bounded: if there are many acts, some acts are in a file.
+//! All acts of a recording, in order, and their times. Memory is bounded: if there are many acts, some acts
+//! are in a file.
 //!
 //! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last portions
 //! also stay in memory, because later events still correct their acts. The other portions go to a nameless
@@ -14,7 +15,7 @@ use crate::memory;
 
 /// Number of acts in a portion of 2 MiB.
 pub(super) const PORTION: usize = 1 << 18;
-const ACT_BYTES: usize = size_of::<Act>();
+const ACT_BYTES: usize = 8;
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
 /// Maximum bytes of the bundles of a portion (`bundles`): a third of the bytes that its acts take.
 pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
@@ -27,10 +28,19 @@ const IN_MEMORY_MIN: usize = 4;
 /// a quarter of the free memory.
 const BYTES_FOR_ONE: usize = 4 * (PORTION_BYTES + BUNDLES_BYTES_MAX);
 
+/// A value of eight bytes: an act, or the time of an act.
+pub(super) trait EightBytes: Copy + PartialEq {
+    fn to_bytes(self) -> [u8; ACT_BYTES];
+    fn from_bytes(bytes: [u8; ACT_BYTES]) -> Self;
+}
+
 /// All acts.
+pub(super) type Acts = Portions<Act>;
+
+/// The acts of a recording, or their times.
 #[derive(Debug)]
-pub(super) struct Acts {
-    portions: Vec<Portion>,
+pub(super) struct Portions<T> {
+    portions: Vec<Portion<T>>,
     len: usize,
     /// The number of portions that may be in memory.
     in_memory_max: usize,
@@ -43,13 +53,13 @@ pub(super) struct Acts {
 }
 
 #[derive(Debug)]
-enum Portion {
-    Memory(Vec<Act>),
+enum Portion<T> {
+    Memory(Vec<T>),
     /// The portion's number in the file.
     File(usize),
 }
 
-impl Default for Acts {
+impl<T: EightBytes> Default for Portions<T> {
     fn default() -> Self {
         let room = memory::to_be_had().map_or(IN_MEMORY_MAX, |bytes| {
             usize::try_from(bytes / BYTES_FOR_ONE as u64).unwrap_or(IN_MEMORY_MAX)
@@ -58,7 +68,7 @@ impl Default for Acts {
     }
 }
 
-impl Acts {
+impl<T: EightBytes> Portions<T> {
     /// Makes an empty list, with room for this many portions in memory.
     fn with_room(in_memory_max: usize) -> Self {
         Self {
@@ -82,7 +92,7 @@ impl Acts {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, act: Act) {
+    pub(super) fn push(&mut self, act: T) {
         match self.portions.last_mut() {
             Some(Portion::Memory(acts)) if acts.len() < PORTION => acts.push(act),
             _ => self.push_portion(act),
@@ -91,7 +101,7 @@ impl Acts {
     }
 
     #[cold]
-    fn push_portion(&mut self, act: Act) {
+    fn push_portion(&mut self, act: T) {
         let mut acts = Vec::new();
         let is_full = self.in_memory >= self.in_memory_max;
         if is_full || acts.try_reserve_exact(PORTION).is_err() {
@@ -111,7 +121,7 @@ impl Acts {
     }
 
     /// Moves the middle portion of all portions in memory to the file, and returns its buffer.
-    fn write_one(&mut self) -> io::Result<Vec<Act>> {
+    fn write_one(&mut self) -> io::Result<Vec<T>> {
         let candidates =
             self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));
         let at = candidates.map(|(at, _)| at).nth(self.in_memory / 2);
@@ -139,7 +149,7 @@ impl Acts {
 
     /// Corrects an act, in memory or in the file.
     #[inline]
-    pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut Act) -> R) -> Option<R> {
+    pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut T) -> R) -> Option<R> {
         match self.portions.get_mut(at / PORTION)? {
             Portion::Memory(acts) => acts.get_mut(at % PORTION).map(mend),
             Portion::File(portion) => {
@@ -147,7 +157,7 @@ impl Acts {
                 let file = self.file.as_ref()?;
                 let mut bytes = [0; ACT_BYTES];
                 let mended = file.read_exact_at(&mut bytes, place).and_then(|()| {
-                    let before = Act::from_bytes(bytes);
+                    let before = T::from_bytes(bytes);
                     let mut act = before;
                     let result = mend(&mut act);
                     if act != before {
@@ -161,7 +171,7 @@ impl Acts {
     }
 
     /// Corrects every act.
-    pub(super) fn mend_all(&mut self, mut mend: impl FnMut(&mut Act)) {
+    pub(super) fn mend_all(&mut self, mut mend: impl FnMut(&mut T)) {
         let mut bytes = Vec::new();
         for portion in &mut self.portions {
             match portion {
@@ -172,7 +182,7 @@ impl Acts {
                     let place = (*portion * PORTION_BYTES) as u64;
                     let mended = file.read_exact_at(&mut bytes, place).and_then(|()| {
                         for bytes in bytes.as_chunks_mut::<ACT_BYTES>().0 {
-                            let mut act = Act::from_bytes(*bytes);
+                            let mut act = T::from_bytes(*bytes);
                             mend(&mut act);
                             *bytes = act.to_bytes();
                         }
@@ -199,7 +209,7 @@ impl Acts {
     ///
     /// # Errors
     /// An error if the file with the acts cannot be read.
-    pub(super) fn each(&self, range: Range<usize>, mut each: impl FnMut(&[Act]) -> bool) -> io::Result<()> {
+    pub(super) fn each(&self, range: Range<usize>, mut each: impl FnMut(&[T]) -> bool) -> io::Result<()> {
         let mut read = Vec::new();
         let mut bytes = Vec::new();
         let mut from = range.start;
@@ -216,7 +226,7 @@ impl Acts {
                         (portion * PORTION_BYTES + within.start * ACT_BYTES) as u64,
                     )?;
                     read.clear();
-                    read.extend(bytes.as_chunks().0.iter().map(|bytes| Act::from_bytes(*bytes)));
+                    read.extend(bytes.as_chunks().0.iter().map(|bytes| T::from_bytes(*bytes)));
                     &read
                 }
             };
@@ -229,7 +239,7 @@ impl Acts {
     }
 
     /// The acts of each portion; `None` if the portion is in the file.
-    pub(super) fn portions_in_memory(&self) -> Vec<Option<&[Act]>> {
+    pub(super) fn portions_in_memory(&self) -> Vec<Option<&[T]>> {
         let acts = self.portions.iter().map(|portion| match portion {
             Portion::Memory(acts) => Some(acts.as_slice()),
             Portion::File(_) => None,
@@ -238,7 +248,7 @@ impl Acts {
     }
 
     /// Passes all acts to `each`, one by one.
-    pub(super) fn each_act(&self, mut each: impl FnMut(&Act)) -> io::Result<()> {
+    pub(super) fn each_act(&self, mut each: impl FnMut(&T)) -> io::Result<()> {
         self.each(0..self.len, |acts| {
             acts.iter().for_each(&mut each);
             true
@@ -246,28 +256,28 @@ impl Acts {
     }
 
     #[cfg(test)]
-    pub(super) fn all(&self) -> Vec<Act> {
+    pub(super) fn all(&self) -> Vec<T> {
         let mut all = Vec::new();
         self.each_act(|act| all.push(*act)).unwrap();
         all
     }
 }
 
-impl Extend<Act> for Acts {
-    fn extend<I: IntoIterator<Item = Act>>(&mut self, acts: I) {
+impl<T: EightBytes> Extend<T> for Portions<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, acts: I) {
         acts.into_iter().for_each(|act| self.push(act));
     }
 }
 
-impl FromIterator<Act> for Acts {
-    fn from_iter<I: IntoIterator<Item = Act>>(acts: I) -> Self {
+impl<T: EightBytes> FromIterator<T> for Portions<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(acts: I) -> Self {
         let mut all = Self::default();
         all.extend(acts);
         all
     }
 }
 
-impl Act {
+impl EightBytes for Act {
     fn to_bytes(self) -> [u8; ACT_BYTES] {
         let Self { kind, block, count, at } = self;
         let ([c0, c1], [a0, a1, a2, a3]) = (count.to_le_bytes(), at.to_le_bytes());
@@ -282,6 +292,16 @@ impl Act {
             count: u16::from_le_bytes([c0, c1]),
             at: u32::from_le_bytes([a0, a1, a2, a3]),
         }
+    }
+}
+
+impl EightBytes for u64 {
+    fn to_bytes(self) -> [u8; ACT_BYTES] {
+        self.to_le_bytes()
+    }
+
+    fn from_bytes(bytes: [u8; ACT_BYTES]) -> Self {
+        Self::from_le_bytes(bytes)
     }
 }
 
@@ -344,5 +364,15 @@ mod tests {
             part == expected[from..4 * PORTION],
             "expected the acts up to the portion at which the callback returned false"
         );
+    }
+
+    #[test]
+    fn times_are_the_same_wherever_they_are() {
+        let expected: Vec<u64> = (0..5 * PORTION as u64 + 7).map(|at| at << 32 | at * at).collect();
+        let mut times_ns = Portions::with_room(2);
+        times_ns.extend(expected.iter().copied());
+        times_ns.check().unwrap();
+        assert!(times_ns.in_file >= 3, "expected at least 3 portions in the file, got {}", times_ns.in_file);
+        assert!(times_ns.all() == expected);
     }
 }

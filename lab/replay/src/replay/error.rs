@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_trace::TraceError;
 
-use super::acts::Acts;
+use super::acts::{EightBytes, Portions};
 
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    pub(super) fn no_room(acts: &Acts, source: std::io::Error) -> Self {
+    pub(super) fn no_room<T: EightBytes>(acts: &Portions<T>, source: std::io::Error) -> Self {
         Self::NoRoom { wanted: acts.bytes().0, source }
     }
 }

@@ -9,11 +9,13 @@ mod remainder;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use pageset_core::CpuId;
 use pageset_trace::{EventKind, TraceReader};
 
 use super::act::{Act, ActKind, BlockKind};
-use super::acts::Acts;
+use super::acts::{Acts, Portions};
 use super::error::ReplayError;
 use super::machine::Machine;
 use super::ticks::Ticks;
@@ -26,7 +28,7 @@ use reading::Reading;
 pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
-    pub(super) times_ns: Vec<u64>,
+    pub(super) times_ns: Portions<u64>,
     /// Acts that balance the load's allocations and frees. These acts are played between two repetitions of
     /// the load.
     pub(super) remainder: Vec<Act>,
@@ -58,7 +60,7 @@ pub(super) struct PageSetLoad {
     pub(super) tick_interval_s: Option<u32>,
 }
 
-/// Whether the time of each act is kept, which doubles the memory.
+/// Whether the time of each act is kept. A time takes as much memory as an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Keep,
@@ -117,9 +119,20 @@ impl PageSetLoad {
         let recorded = RecordedKinds::new(reader.info(), &kinds);
         let mut load = Self { events: read, recorded, ..reading.finish(&recorded) };
         load.acts.check().map_err(|error| ReplayError::no_room(&load.acts, error))?;
+        load.times_ns.check().map_err(|error| ReplayError::no_room(&load.times_ns, error))?;
         load.remainder = remainder::remainder(machine, &load.acts)
             .map_err(|error| ReplayError::no_room(&load.acts, error))?;
         Ok(load)
+    }
+
+    /// Copies the times of the acts of `range`.
+    pub(super) fn times(&self, range: Range<usize>, times_ns: &mut Vec<u64>) -> Result<(), ReplayError> {
+        times_ns.clear();
+        let copied = self.times_ns.each(range, |times| {
+            times_ns.extend_from_slice(times);
+            true
+        });
+        copied.map_err(|error| ReplayError::no_room(&self.times_ns, error))
     }
 
     pub(super) fn tick(cpu: CpuId) -> Act {

@@ -13,8 +13,8 @@ use super::page_sets::PageSets;
 use super::prepared::Prepared;
 use crate::stretch::OneSetting;
 
-/// A recording that can be played step by step. For each allocation and free, the time takes eight bytes of
-/// memory, and the act takes eight bytes of memory or of a file.
+/// A recording that can be played step by step. Each allocation and free takes 16 bytes of memory or of a
+/// file, of which its time takes eight.
 pub struct Steps {
     prepared: Prepared,
 }
@@ -105,7 +105,9 @@ impl Steps {
         let machine = forecaster.machine_of(candidate)?;
         let mut player = Player { sets: forecaster.begin(&machine, candidate)?, cpus: machine.cpus() };
         let load = &self.prepared.load;
-        if let Some(&at_ns) = load.times_ns.first() {
+        let mut times_ns = Vec::new();
+        load.times(0..load.acts.len().min(1), &mut times_ns)?;
+        if let Some(&at_ns) = times_ns.first() {
             (0..machine.sets()).try_for_each(|at| each(&player.step(at_ns, at, None)))?;
         }
         let mut one = |act: &Act, at_ns: u64| {
@@ -130,10 +132,13 @@ impl Steps {
             }
             Ok(())
         };
-        let (mut times, mut told) = (load.times_ns.iter(), Ok(()));
-        let all = 0..load.acts.len().min(load.times_ns.len());
-        let played = load.acts.each(all, |acts| {
-            told = acts.iter().zip(times.by_ref()).try_for_each(|(act, at_ns)| one(act, *at_ns));
+        let (mut from, mut told) = (0, Ok(()));
+        let played = load.acts.each(0..load.acts.len(), |acts| {
+            let read = load.times(from..from + acts.len(), &mut times_ns);
+            from += acts.len();
+            told = read
+                .map_err(E::from)
+                .and_then(|()| acts.iter().zip(&times_ns).try_for_each(|(act, at_ns)| one(act, *at_ns)));
             told.is_ok()
         });
         played.map_err(|error| ReplayError::no_room(&load.acts, error))?;

@@ -69,13 +69,13 @@ impl AllocatorKind {
                 let config = config.with_policy(**policy);
                 let host = Host::default();
                 let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
-                play(recording, &allocator, machine.cpus)
+                play(recording, &allocator, machine.cpus)?
             }
             Self::OwnedBlocks => {
                 let allocator = ours(&config)?;
-                play(recording, &EveryCpu::new(&allocator)?, machine.cpus)
+                play(recording, &EveryCpu::new(&allocator)?, machine.cpus)?
             }
-            Self::OwnedBlocksStraight => play(recording, &ours(&config)?, machine.cpus),
+            Self::OwnedBlocksStraight => play(recording, &ours(&config)?, machine.cpus)?,
         };
         Ok(ContestRow { allocator: self.name().to_owned(), ..row })
     }

@@ -38,6 +38,15 @@ pub enum ContestError {
     /// The machine is so large that its tables would take gigabytes.
     #[error("the machine is too large: {0}; give a smaller one with --layout")]
     TooLarge(String),
+    /// There is no memory for the blocks that the recording allocates.
+    #[error(
+        "there is no memory for {mib} MiB of blocks that the recording allocates; record a shorter part, free some \
+         memory, or raise the limit (`ulimit -v`, the control group)"
+    )]
+    Memory {
+        /// How much, in MiB.
+        mib: usize,
+    },
     /// An allocator cannot be built for the machine.
     #[error("no allocator for this machine: {0}; give another one with --layout")]
     Config(#[from] ConfigError),

@@ -1,5 +1,7 @@
 //! A recording as a list of operations, in the order of the recording.
 
+use std::path::Path;
+
 use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation, What};
 use pageset_trace::{TraceError, TraceReader};
 
@@ -21,14 +23,19 @@ impl Recording {
     /// Calls `progress` with the number of events read so far.
     ///
     /// # Errors
-    /// Fails if the recording cannot be read, or has no allocations or no frees.
+    /// Fails if the recording cannot be read, if it has no allocations or no frees, or if there is no memory
+    /// for its operations.
     pub fn read(reader: &mut dyn TraceReader, mut progress: impl FnMut(u64)) -> Result<Self, TraceError> {
+        let path = reader.info().path.clone();
         let (mut operations, mut bulk_frees) = (Vec::new(), 0);
         let mut each = |operation: Operation| {
             match operation.what {
                 What::Bulk { .. } => {}
                 What::Free { block: BlockName::Bulk(_) } => bulk_frees += 1,
-                _ => operations.push(operation),
+                _ => {
+                    operations.try_reserve(1).map_err(|_| no_memory(&path, operations.len()))?;
+                    operations.push(operation);
+                }
             }
             Ok(())
         };
@@ -41,5 +48,16 @@ impl Recording {
     #[must_use]
     pub fn events(&self) -> usize {
         self.operations.len()
+    }
+}
+
+/// Makes the error that there is no memory for twice as many operations as were read.
+fn no_memory(path: &Path, read: usize) -> TraceError {
+    let mib = (read * 2 * size_of::<Operation>() >> 20).max(1);
+    TraceError::File {
+        path: path.to_owned(),
+        problem: format!("there is no memory for {mib} MiB of allocations and frees"),
+        remedy: "record a shorter part, free some memory, or raise the limit (`ulimit -v`, the control group)"
+            .to_owned(),
     }
 }

@@ -4,6 +4,7 @@ use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
 use pageset_replay::operations::{BlockName, What};
 use pageset_sim::SharedCounts;
 
+use super::ContestError;
 use super::recording::Recording;
 use super::row::ContestRow;
 
@@ -31,13 +32,20 @@ pub(super) trait Counting: FrameAllocator {
 }
 
 /// Repeats a recording on an allocator, and returns the counts.
-pub(super) fn play(recording: &Recording, allocator: &impl Counting, cpus: u32) -> ContestRow {
-    let mut stage =
-        Stage { allocator, cpus, blocks: vec![None; recording.blocks], row: ContestRow::default() };
+pub(super) fn play(
+    recording: &Recording,
+    allocator: &impl Counting,
+    cpus: u32,
+) -> Result<ContestRow, ContestError> {
+    let mut blocks = Vec::new();
+    let bytes = recording.blocks.saturating_mul(size_of::<Option<(Pfn, Order)>>());
+    blocks.try_reserve_exact(recording.blocks).map_err(|_| ContestError::Memory { mib: (bytes >> 20).max(1) })?;
+    blocks.resize(recording.blocks, None);
+    let mut stage = Stage { allocator, cpus, blocks, row: ContestRow::default() };
     stage.perform(recording);
     stage.row.shared = SharedCounts { shared_visits: stage.row.shared.shared_visits, ..allocator.counted() };
     stage.end();
-    stage.row
+    Ok(stage.row)
 }
 
 struct Stage<'a, A> {

@@ -233,7 +233,9 @@ impl<'m> Reading<'m> {
 
     /// Sets the time of the acts that were added since the last call.
     fn note_time(&mut self, at_ns: u64) {
-        self.load.times_ns.resize(self.load.acts.len(), at_ns);
+        while self.load.times_ns.len() < self.load.acts.len() {
+            self.load.times_ns.push(at_ns);
+        }
     }
 
     fn push(&mut self, kind: ActKind, block: BlockKind, at: u32) -> u32 {
