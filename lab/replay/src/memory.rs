@@ -50,8 +50,8 @@ pub(crate) fn none_for(bytes: usize, what: &str) -> String {
     format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1))
 }
 
-/// Memory that reading the smallest recording takes, without the memory of threads.
-const LEAST_BYTES: u64 = 64 << 20;
+/// Memory that `advise` takes for a recording, without the memory of threads. Other subcommands take less.
+const LEAST_BYTES: u64 = 80 << 20;
 /// Memory of a thread: its stack and its buffers.
 const THREAD_BYTES: u64 = 4 << 20;
 

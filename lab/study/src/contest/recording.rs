@@ -53,11 +53,12 @@ impl Recording {
 
 /// Makes the error that there is no memory for twice as many operations as were read.
 fn no_memory(path: &Path, read: usize) -> TraceError {
-    let mib = (read * 2 * size_of::<Operation>() >> 20).max(1);
+    let mib = ((read * 2 * size_of::<Operation>()) >> 20).max(1);
     TraceError::File {
         path: path.to_owned(),
         problem: format!("there is no memory for {mib} MiB of allocations and frees"),
-        remedy: "record a shorter part, free some memory, or raise the limit (`ulimit -v`, the control group)"
-            .to_owned(),
+        remedy:
+            "record a shorter part, free some memory, or raise the limit (`ulimit -v`, the control group)"
+                .to_owned(),
     }
 }

@@ -39,7 +39,9 @@ pub(super) fn play(
 ) -> Result<ContestRow, ContestError> {
     let mut blocks = Vec::new();
     let bytes = recording.blocks.saturating_mul(size_of::<Option<(Pfn, Order)>>());
-    blocks.try_reserve_exact(recording.blocks).map_err(|_| ContestError::Memory { mib: (bytes >> 20).max(1) })?;
+    blocks
+        .try_reserve_exact(recording.blocks)
+        .map_err(|_| ContestError::Memory { mib: (bytes >> 20).max(1) })?;
     blocks.resize(recording.blocks, None);
     let mut stage = Stage { allocator, cpus, blocks, row: ContestRow::default() };
     stage.perform(recording);
