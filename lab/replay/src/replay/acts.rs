@@ -1,9 +1,9 @@
-//! All acts of a recording, in order, and their times. Memory is bounded: if there are many acts, some acts
-//! are in a file.
+//! Lists that grow with the length of a recording: its acts, their times, and the recorded kernel's
+//! decisions. Memory is bounded: if a list is long, a part of the list is in a file.
 //!
-//! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last portions
-//! also stay in memory, because later events still correct their acts. The other portions go to a nameless
-//! file below `$TMPDIR`. A correction of an act in such a portion writes to the file.
+//! A list is kept in portions. The first portions stay in memory. While a recording is read, the last
+//! portions also stay in memory, because later events still correct their values. The other portions go to a
+//! nameless file below `$TMPDIR`. A correction of a value in such a portion writes to the file.
 
 use std::fs::File;
 use std::io;
@@ -14,32 +14,30 @@ use super::act::{Act, ActKind, BlockKind};
 use crate::memory;
 
 /// Number of acts in a portion of 2 MiB.
-pub(super) const PORTION: usize = 1 << 18;
-const ACT_BYTES: usize = 8;
-const PORTION_BYTES: usize = PORTION * ACT_BYTES;
+pub(super) const PORTION: usize = Acts::VALUES;
+const PORTION_BYTES: usize = 2 << 20;
 /// Maximum bytes of the bundles of a portion (`bundles`): a third of the bytes that its acts take.
 pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
-/// Maximum number of portions in memory. With their bundles, these portions take 128 MiB, half of the memory
-/// that a subcommand may use for a recording.
-const IN_MEMORY_MAX: usize = 48;
-/// Minimum number of portions in memory: 8 MiB, without bundles.
+/// Minimum number of portions of a list in memory: 8 MiB, without bundles.
 const IN_MEMORY_MIN: usize = 4;
-/// Free bytes for each portion that may stay in memory. With this number, all portions in memory take at most
-/// a quarter of the free memory.
+/// Free bytes for each portion that may stay in memory. With this number, all acts in memory take at most a
+/// quarter of the free memory.
 const BYTES_FOR_ONE: usize = 4 * (PORTION_BYTES + BUNDLES_BYTES_MAX);
 
-/// A value of eight bytes: an act, or the time of an act.
-pub(super) trait EightBytes: Copy + PartialEq {
-    fn to_bytes(self) -> [u8; ACT_BYTES];
-    fn from_bytes(bytes: [u8; ACT_BYTES]) -> Self;
+/// A value that takes this many bytes of a file.
+pub(super) trait Stored<const BYTES: usize>: Copy + PartialEq {
+    /// Maximum number of portions in memory, for a list of such values.
+    const IN_MEMORY_MAX: usize;
+    fn to_bytes(self) -> [u8; BYTES];
+    fn from_bytes(bytes: [u8; BYTES]) -> Self;
 }
 
 /// All acts.
-pub(super) type Acts = Portions<Act>;
+pub(super) type Acts = Portions<Act, 8>;
 
-/// The acts of a recording, or their times.
+/// A list of values. Each value takes `BYTES` bytes of a file.
 #[derive(Debug)]
-pub(super) struct Portions<T> {
+pub(super) struct Portions<T, const BYTES: usize> {
     portions: Vec<Portion<T>>,
     len: usize,
     /// The number of portions that may be in memory.
@@ -48,7 +46,7 @@ pub(super) struct Portions<T> {
     file: Option<File>,
     /// Number of portions in the file.
     in_file: usize,
-    /// The first error of the file. After such an error, acts are missing.
+    /// The first error of the file. After such an error, values are missing.
     error: Option<io::Error>,
 }
 
@@ -59,16 +57,21 @@ enum Portion<T> {
     File(usize),
 }
 
-impl<T: EightBytes> Default for Portions<T> {
+impl<T: Stored<BYTES>, const BYTES: usize> Default for Portions<T, BYTES> {
     fn default() -> Self {
-        let room = memory::to_be_had().map_or(IN_MEMORY_MAX, |bytes| {
-            usize::try_from(bytes / BYTES_FOR_ONE as u64).unwrap_or(IN_MEMORY_MAX)
+        let room = memory::to_be_had().map_or(T::IN_MEMORY_MAX, |bytes| {
+            usize::try_from(bytes / BYTES_FOR_ONE as u64).unwrap_or(T::IN_MEMORY_MAX)
         });
-        Self::with_room(room.clamp(IN_MEMORY_MIN, IN_MEMORY_MAX))
+        Self::with_room(room.clamp(IN_MEMORY_MIN, T::IN_MEMORY_MAX))
     }
 }
 
-impl<T: EightBytes> Portions<T> {
+impl<T, const BYTES: usize> Portions<T, BYTES> {
+    /// Number of values in a portion.
+    const VALUES: usize = PORTION_BYTES / BYTES;
+}
+
+impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
     /// Makes an empty list, with room for this many portions in memory.
     fn with_room(in_memory_max: usize) -> Self {
         Self {
@@ -88,13 +91,13 @@ impl<T: EightBytes> Portions<T> {
 
     /// The number of bytes of all acts, and the number of bytes in the file.
     pub(super) const fn bytes(&self) -> (u64, u64) {
-        ((self.len * ACT_BYTES) as u64, (self.in_file * PORTION_BYTES) as u64)
+        ((self.len * BYTES) as u64, (self.in_file * PORTION_BYTES) as u64)
     }
 
     #[inline]
     pub(super) fn push(&mut self, act: T) {
         match self.portions.last_mut() {
-            Some(Portion::Memory(acts)) if acts.len() < PORTION => acts.push(act),
+            Some(Portion::Memory(acts)) if acts.len() < Self::VALUES => acts.push(act),
             _ => self.push_portion(act),
         }
         self.len += 1;
@@ -104,7 +107,7 @@ impl<T: EightBytes> Portions<T> {
     fn push_portion(&mut self, act: T) {
         let mut acts = Vec::new();
         let is_full = self.in_memory >= self.in_memory_max;
-        if is_full || acts.try_reserve_exact(PORTION).is_err() {
+        if is_full || acts.try_reserve_exact(Self::VALUES).is_err() {
             match self.write_one() {
                 Ok(freed) => acts = freed,
                 Err(error) => {
@@ -133,8 +136,9 @@ impl<T: EightBytes> Portions<T> {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         let mut bytes = Vec::new();
+        bytes.try_reserve_exact(PORTION_BYTES / 64)?;
         // Write the portion in small pieces, because memory is short.
-        for (piece, of_piece) in acts.chunks(PORTION / 64).enumerate() {
+        for (piece, of_piece) in acts.chunks(Self::VALUES / 64).enumerate() {
             bytes.clear();
             of_piece.iter().for_each(|act| bytes.extend(act.to_bytes()));
             file.write_all_at(&bytes, (self.in_file * PORTION_BYTES + piece * PORTION_BYTES / 64) as u64)?;
@@ -150,12 +154,12 @@ impl<T: EightBytes> Portions<T> {
     /// Corrects an act, in memory or in the file.
     #[inline]
     pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut T) -> R) -> Option<R> {
-        match self.portions.get_mut(at / PORTION)? {
-            Portion::Memory(acts) => acts.get_mut(at % PORTION).map(mend),
+        match self.portions.get_mut(at / Self::VALUES)? {
+            Portion::Memory(acts) => acts.get_mut(at % Self::VALUES).map(mend),
             Portion::File(portion) => {
-                let place = (*portion * PORTION_BYTES + at % PORTION * ACT_BYTES) as u64;
+                let place = (*portion * PORTION_BYTES + at % Self::VALUES * BYTES) as u64;
                 let file = self.file.as_ref()?;
-                let mut bytes = [0; ACT_BYTES];
+                let mut bytes = [0; BYTES];
                 let mended = file.read_exact_at(&mut bytes, place).and_then(|()| {
                     let before = T::from_bytes(bytes);
                     let mut act = before;
@@ -178,10 +182,10 @@ impl<T: EightBytes> Portions<T> {
                 Portion::Memory(acts) => acts.iter_mut().for_each(&mut mend),
                 Portion::File(portion) => {
                     let Some(file) = &self.file else { continue };
-                    bytes.resize(PORTION_BYTES, 0);
                     let place = (*portion * PORTION_BYTES) as u64;
-                    let mended = file.read_exact_at(&mut bytes, place).and_then(|()| {
-                        for bytes in bytes.as_chunks_mut::<ACT_BYTES>().0 {
+                    let room = resize(&mut bytes, PORTION_BYTES);
+                    let mended = room.and_then(|()| file.read_exact_at(&mut bytes, place)).and_then(|()| {
+                        for bytes in bytes.as_chunks_mut::<BYTES>().0 {
                             let mut act = T::from_bytes(*bytes);
                             mend(&mut act);
                             *bytes = act.to_bytes();
@@ -214,18 +218,16 @@ impl<T: EightBytes> Portions<T> {
         let mut bytes = Vec::new();
         let mut from = range.start;
         while from < range.end {
-            let end = range.end.min((from / PORTION + 1) * PORTION);
-            let within = from % PORTION..from % PORTION + (end - from);
-            let acts = match &self.portions[from / PORTION] {
+            let end = range.end.min((from / Self::VALUES + 1) * Self::VALUES);
+            let within = from % Self::VALUES..from % Self::VALUES + (end - from);
+            let acts = match &self.portions[from / Self::VALUES] {
                 Portion::Memory(acts) => &acts[within],
                 Portion::File(portion) => {
                     let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
-                    bytes.resize(within.len() * ACT_BYTES, 0);
-                    file.read_exact_at(
-                        &mut bytes,
-                        (portion * PORTION_BYTES + within.start * ACT_BYTES) as u64,
-                    )?;
+                    resize(&mut bytes, within.len() * BYTES)?;
+                    file.read_exact_at(&mut bytes, (portion * PORTION_BYTES + within.start * BYTES) as u64)?;
                     read.clear();
+                    read.try_reserve_exact(within.len())?;
                     read.extend(bytes.as_chunks().0.iter().map(|bytes| T::from_bytes(*bytes)));
                     &read
                 }
@@ -248,28 +250,43 @@ impl<T: EightBytes> Portions<T> {
     }
 
     /// Passes all acts to `each`, one by one.
-    pub(super) fn each_act(&self, mut each: impl FnMut(&T)) -> io::Result<()> {
+    pub(super) fn each_one(&self, mut each: impl FnMut(&T)) -> io::Result<()> {
         self.each(0..self.len, |acts| {
             acts.iter().for_each(&mut each);
             true
         })
     }
 
+    /// Begins to read the list from its beginning, value by value.
+    pub(super) fn cursor(&self) -> Cursor<'_, T, BYTES> {
+        Cursor { list: self, next: 0, ahead: Vec::new(), at: 0 }
+    }
+
+    /// The last value, for a correction.
+    pub(super) fn mend_last<R>(&mut self, mend: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.mend(self.len.checked_sub(1)?, mend)
+    }
+
+    /// Whether a value was lost. [`check`](Self::check) returns the error.
+    pub(super) const fn is_incomplete(&self) -> bool {
+        self.error.is_some()
+    }
+
     #[cfg(test)]
     pub(super) fn all(&self) -> Vec<T> {
         let mut all = Vec::new();
-        self.each_act(|act| all.push(*act)).unwrap();
+        self.each_one(|act| all.push(*act)).unwrap();
         all
     }
 }
 
-impl<T: EightBytes> Extend<T> for Portions<T> {
+impl<T: Stored<BYTES>, const BYTES: usize> Extend<T> for Portions<T, BYTES> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, acts: I) {
         acts.into_iter().for_each(|act| self.push(act));
     }
 }
 
-impl<T: EightBytes> FromIterator<T> for Portions<T> {
+impl<T: Stored<BYTES>, const BYTES: usize> FromIterator<T> for Portions<T, BYTES> {
     fn from_iter<I: IntoIterator<Item = T>>(acts: I) -> Self {
         let mut all = Self::default();
         all.extend(acts);
@@ -277,15 +294,67 @@ impl<T: EightBytes> FromIterator<T> for Portions<T> {
     }
 }
 
-impl EightBytes for Act {
-    fn to_bytes(self) -> [u8; ACT_BYTES] {
+/// A place in a list, for reading value by value.
+pub(super) struct Cursor<'l, T, const BYTES: usize> {
+    list: &'l Portions<T, BYTES>,
+    /// The index of the first value that is not yet in `ahead`.
+    next: usize,
+    /// Values that were read ahead, and the index of the cursor's value among them.
+    ahead: Vec<T>,
+    at: usize,
+}
+
+impl<T: Stored<BYTES>, const BYTES: usize> Cursor<'_, T, BYTES> {
+    /// Returns the next value and goes past it, if the value is wanted. `None` at the list's end, too.
+    ///
+    /// # Errors
+    /// An error if the file with the values cannot be read.
+    #[inline]
+    pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&T) -> bool) -> io::Result<Option<T>> {
+        if self.at == self.ahead.len() && self.next < self.list.len {
+            self.read_ahead()?;
+        }
+        let wanted = self.ahead.get(self.at).copied().filter(is_wanted);
+        self.at += usize::from(wanted.is_some());
+        Ok(wanted)
+    }
+
+    #[cold]
+    fn read_ahead(&mut self) -> io::Result<()> {
+        /// Number of values that are read at once.
+        const VALUES: usize = 1 << 12;
+        let range = self.next..self.list.len.min(self.next + VALUES);
+        self.next = range.end;
+        self.at = 0;
+        self.ahead.clear();
+        self.ahead.try_reserve(range.len())?;
+        self.list.each(range, |values| {
+            self.ahead.extend_from_slice(values);
+            true
+        })
+    }
+}
+
+/// Sets the length of a buffer of bytes.
+fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
+    bytes.try_reserve(len.saturating_sub(bytes.len()))?;
+    bytes.resize(len, 0);
+    Ok(())
+}
+
+impl Stored<8> for Act {
+    /// With their bundles, these portions take 128 MiB, half of the memory that a subcommand may use for a
+    /// recording.
+    const IN_MEMORY_MAX: usize = 48;
+
+    fn to_bytes(self) -> [u8; 8] {
         let Self { kind, block, count, at } = self;
         let ([c0, c1], [a0, a1, a2, a3]) = (count.to_le_bytes(), at.to_le_bytes());
         [kind as u8, block.to_byte(), c0, c1, a0, a1, a2, a3]
     }
 
     #[inline]
-    fn from_bytes([kind, block, c0, c1, a0, a1, a2, a3]: [u8; ACT_BYTES]) -> Self {
+    fn from_bytes([kind, block, c0, c1, a0, a1, a2, a3]: [u8; 8]) -> Self {
         Self {
             kind: ActKind::ALL[usize::from(kind) % ActKind::ALL.len()],
             block: BlockKind::from_byte(block),
@@ -295,12 +364,15 @@ impl EightBytes for Act {
     }
 }
 
-impl EightBytes for u64 {
-    fn to_bytes(self) -> [u8; ACT_BYTES] {
+impl Stored<8> for u64 {
+    /// Acts with times are played without bundles, so these portions take less memory than bundles.
+    const IN_MEMORY_MAX: usize = 40;
+
+    fn to_bytes(self) -> [u8; 8] {
         self.to_le_bytes()
     }
 
-    fn from_bytes(bytes: [u8; ACT_BYTES]) -> Self {
+    fn from_bytes(bytes: [u8; 8]) -> Self {
         Self::from_le_bytes(bytes)
     }
 }
@@ -309,6 +381,7 @@ impl EightBytes for u64 {
 mod tests {
     use pageset_core::{MigrateType, Order};
 
+    use super::super::load::{Decided, Moved};
     use super::*;
 
     fn act(at: usize) -> Act {
@@ -347,7 +420,7 @@ mod tests {
             acts.in_memory,
             acts.in_file
         );
-        assert_eq!(acts.bytes(), ((ALL * ACT_BYTES) as u64, (acts.in_file * PORTION_BYTES) as u64));
+        assert_eq!(acts.bytes(), ((ALL * 8) as u64, (acts.in_file * PORTION_BYTES) as u64));
         assert!(acts.all() == expected);
         acts.mend_all(|act| act.at += 1);
         expected.iter_mut().for_each(|act| act.at += 1);
@@ -368,11 +441,37 @@ mod tests {
 
     #[test]
     fn times_are_the_same_wherever_they_are() {
-        let expected: Vec<u64> = (0..5 * PORTION as u64 + 7).map(|at| at << 32 | at * at).collect();
-        let mut times_ns = Portions::with_room(2);
+        let expected: Vec<u64> = (0..5 * PORTION as u64 + 7).map(|at| (at << 32) | (at * at)).collect();
+        let mut times_ns = Portions::<u64, 8>::with_room(2);
         times_ns.extend(expected.iter().copied());
         times_ns.check().unwrap();
         assert!(times_ns.in_file >= 3, "expected at least 3 portions in the file, got {}", times_ns.in_file);
         assert!(times_ns.all() == expected);
+    }
+
+    #[test]
+    fn a_cursor_reads_decisions_wherever_they_are() {
+        const ALL: u32 = 5 * (1 << 17) + 7;
+        let decision = |number: u32| Decided {
+            before: number / 3,
+            set: number % 192,
+            pages: u32::MAX - number,
+            refill: (!number.is_multiple_of(3)).then_some(BlockKind::from_byte(number as u8)),
+        };
+        let mut decisions = Portions::<Decided, 16>::with_room(2);
+        decisions.extend((0..ALL).map(decision));
+        assert!(
+            decisions.in_file >= 3,
+            "expected at least 3 portions in the file, got {}",
+            decisions.in_file
+        );
+        let mut cursor = decisions.cursor();
+        assert_eq!(cursor.next_if(|first| first.before > 0).unwrap(), None, "the first is not wanted");
+        for number in 0..ALL {
+            assert_eq!(cursor.next_if(|_| true).unwrap(), Some(decision(number)));
+        }
+        assert_eq!(cursor.next_if(|_| true).unwrap(), None, "the list ends");
+        let moved = Moved { before: 7, set: 3, block: BlockKind::from_byte(0xf3), blocks: -5 };
+        assert_eq!(Moved::from_bytes(moved.to_bytes()), moved);
     }
 }

@@ -5,6 +5,7 @@
 //! each play applies whole bundles (`PageSets::pass`). If an act of a bundle may cause a refill or drain, the
 //! play plays the acts one by one.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 use pageset_core::pcp::Traffic;
@@ -12,6 +13,7 @@ use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, Paral
 
 use super::act::{Act, ActKind, BlockKind};
 use super::acts::{Acts, BUNDLES_BYTES_MAX, PORTION};
+use crate::memory;
 
 /// Smallest number of acts in a bundle. Fewer acts are faster to play one by one.
 const ACTS_MIN: usize = 4;
@@ -72,13 +74,15 @@ impl Bundles {
     pub(super) fn of_portions(acts: &Acts, borders: &[usize]) -> Vec<Self> {
         let portions = acts.portions_in_memory().into_par_iter().enumerate();
         let bundles = portions.map(|(at, acts)| match acts {
-            Some(acts) => Self::of(acts, at * PORTION, borders),
-            None => Self::default(),
+            // Without bundles, a play takes longer and has the same result.
+            Some(acts) if !memory::is_short() => Self::of(acts, at * PORTION, borders),
+            _ => Self::default(),
         });
         bundles.collect()
     }
 
-    /// Makes the bundles of `acts`. The first entry of `acts` is act number `first` of the recording.
+    /// Makes the bundles of `acts`. The first entry of `acts` is act number `first` of the recording. If
+    /// memory is short, only the first acts have bundles.
     pub(super) fn of(acts: &[Act], first: usize, borders: &[usize]) -> Self {
         let mut all = Self::default();
         let mut borders = borders.iter().map(|border| border.saturating_sub(first)).peekable();
@@ -87,17 +91,16 @@ impl Bundles {
             let is_border = borders.peek() == Some(&at);
             while borders.next_if(|border| *border <= at).is_some() {}
             let blocks = usize::from(act.count);
-            if is_border || open.blocks + blocks > Traffic::BLOCKS_MAX || !is_passable(*act) {
-                open.close(&mut all, at);
-                if all.bytes() > BUNDLES_BYTES_MAX {
-                    return all;
-                }
+            let ends = is_border || open.blocks + blocks > Traffic::BLOCKS_MAX || !is_passable(*act);
+            if ends && (open.close(&mut all, at).is_err() || all.bytes() > BUNDLES_BYTES_MAX) {
+                return all;
             }
             if is_passable(*act) {
                 open.add(*act, at);
             }
         }
-        open.close(&mut all, acts.len());
+        // The last acts are played one by one if there is no memory for their bundle.
+        let _ = open.close(&mut all, acts.len());
         all
     }
 
@@ -211,9 +214,12 @@ impl Open {
         }
     }
 
-    /// Ends the bundle. `to` is the first act after the bundle.
-    fn close(&mut self, all: &mut Bundles, to: usize) {
+    /// Ends the bundle. `to` is the first act after the bundle. Fails if there is no memory for the bundle.
+    fn close(&mut self, all: &mut Bundles, to: usize) -> Result<(), TryReserveError> {
         if to - self.from.min(to) >= ACTS_MIN && self.blocks > 0 {
+            all.lists.try_reserve(self.lists.len())?;
+            all.sets.try_reserve(self.sets.len())?;
+            all.bundles.try_reserve(1)?;
             let first_set = all.sets.len() as u32;
             for (at, set) in self.sets.iter().enumerate() {
                 let first_list = all.lists.len();
@@ -236,6 +242,7 @@ impl Open {
         self.lists.clear();
         let (sets, lists) = (std::mem::take(&mut self.sets), std::mem::take(&mut self.lists));
         *self = Self { sets, lists, ..Self::default() };
+        Ok(())
     }
 }
 

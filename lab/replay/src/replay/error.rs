@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_trace::TraceError;
 
-use super::acts::{EightBytes, Portions};
+use super::acts::{Portions, Stored};
 
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -33,14 +33,14 @@ pub enum ReplayError {
          `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
     )]
     NeedsZone(&'static str),
-    /// Neither memory nor a file has room for the acts.
+    /// Neither memory nor a file has room for the acts, or for the recorded kernel's decisions.
     #[error(
         "replaying this recording needs {} MiB, in memory or in a file below {} ($TMPDIR): {source}",
         wanted >> 20,
         std::env::temp_dir().display()
     )]
     NoRoom {
-        /// Bytes of the acts that were read so far.
+        /// Bytes of the acts, or of the decisions, that were read so far.
         wanted: u64,
         /// The system's error.
         source: std::io::Error,
@@ -69,8 +69,11 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    pub(super) fn no_room<T: EightBytes>(acts: &Portions<T>, source: std::io::Error) -> Self {
-        Self::NoRoom { wanted: acts.bytes().0, source }
+    pub(super) fn no_room<T: Stored<BYTES>, const BYTES: usize>(
+        list: &Portions<T, BYTES>,
+        source: std::io::Error,
+    ) -> Self {
+        Self::NoRoom { wanted: list.bytes().0, source }
     }
 }
 

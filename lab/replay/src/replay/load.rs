@@ -15,7 +15,7 @@ use pageset_core::CpuId;
 use pageset_trace::{EventKind, TraceReader};
 
 use super::act::{Act, ActKind, BlockKind};
-use super::acts::{Acts, Portions};
+use super::acts::{Acts, Portions, Stored};
 use super::error::ReplayError;
 use super::machine::Machine;
 use super::ticks::Ticks;
@@ -28,14 +28,14 @@ use reading::Reading;
 pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
-    pub(super) times_ns: Portions<u64>,
+    pub(super) times_ns: Portions<u64, 8>,
     /// Acts that balance the load's allocations and frees. These acts are played between two repetitions of
     /// the load.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
-    pub(super) decisions: Vec<Decided>,
+    pub(super) decisions: Portions<Decided, 16>,
     /// Blocks that the recorded kernel moved between zones and lists, in order.
-    pub(super) moves: Vec<Moved>,
+    pub(super) moves: Portions<Moved, 16>,
     /// Number of events read.
     pub(super) events: u64,
     /// Which kinds of events were recorded.
@@ -90,6 +90,49 @@ pub(super) struct Moved {
     pub(super) blocks: i32,
 }
 
+/// Maximum number of portions of decisions in memory, and of moves: 16 MiB each.
+const DECISIONS_IN_MEMORY_MAX: usize = 8;
+
+impl Stored<16> for Decided {
+    const IN_MEMORY_MAX: usize = DECISIONS_IN_MEMORY_MAX;
+
+    fn to_bytes(self) -> [u8; 16] {
+        let Self { before, set, pages, refill } = self;
+        let block = refill.map_or(0, |block| 1 << 8 | u32::from(block.to_byte()));
+        joined([before, set, pages, block])
+    }
+
+    fn from_bytes(bytes: [u8; 16]) -> Self {
+        let [before, set, pages, block] = parted(bytes);
+        let refill = (block != 0).then_some(BlockKind::from_byte(block as u8));
+        Self { before, set, pages, refill }
+    }
+}
+
+impl Stored<16> for Moved {
+    const IN_MEMORY_MAX: usize = DECISIONS_IN_MEMORY_MAX;
+
+    fn to_bytes(self) -> [u8; 16] {
+        let Self { before, set, block, blocks } = self;
+        joined([before, set, u32::from(block.to_byte()), blocks.cast_unsigned()])
+    }
+
+    fn from_bytes(bytes: [u8; 16]) -> Self {
+        let [before, set, block, blocks] = parted(bytes);
+        Self { before, set, block: BlockKind::from_byte(block as u8), blocks: blocks.cast_signed() }
+    }
+}
+
+fn joined(numbers: [u32; 4]) -> [u8; 16] {
+    let number = numbers.iter().rev().fold(0, |joined, number| (joined << 32) | u128::from(*number));
+    number.to_le_bytes()
+}
+
+fn parted(bytes: [u8; 16]) -> [u32; 4] {
+    let number = u128::from_le_bytes(bytes);
+    [number, number >> 32, number >> 64, number >> 96].map(|number| number as u32)
+}
+
 impl PageSetLoad {
     /// Reads a recording to its end. `progress` receives the number of events read, and may end the reading.
     pub(super) fn read(
@@ -119,6 +162,8 @@ impl PageSetLoad {
         let recorded = RecordedKinds::new(reader.info(), &kinds);
         let mut load = Self { events: read, recorded, ..reading.finish(&recorded) };
         load.acts.check().map_err(|error| ReplayError::no_room(&load.acts, error))?;
+        load.decisions.check().map_err(|error| ReplayError::no_room(&load.decisions, error))?;
+        load.moves.check().map_err(|error| ReplayError::no_room(&load.moves, error))?;
         load.times_ns.check().map_err(|error| ReplayError::no_room(&load.times_ns, error))?;
         load.remainder = remainder::remainder(machine, &load.acts)
             .map_err(|error| ReplayError::no_room(&load.acts, error))?;

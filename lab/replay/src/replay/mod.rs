@@ -315,7 +315,7 @@ impl Played {
         let forecaster = prepared.forecaster(&bundles, &options.cancel, &told);
         let Prepared { policy, window, ref load, .. } = prepared;
 
-        let kernel_itself = kernel_itself(load, window);
+        let kernel_itself = kernel_itself(load, window)?;
         let recorded = load.recorded;
         let shows_kernel = recorded.has(needs::VISITS);
         let own = policy.filter(|_| shows_kernel).map(Candidate::from);
@@ -429,23 +429,27 @@ fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     (plays, Room { acts_bytes, file_bytes, plays_at_once: plays })
 }
 
-fn kernel_itself(load: &PageSetLoad, window: Window) -> KernelTotals {
+fn kernel_itself(load: &PageSetLoad, window: Window) -> Result<KernelTotals, ReplayError> {
     let (mut refills, mut refilled_pages, mut drains, mut drained_pages) = (0, 0, 0, 0);
-    for decided in load.decisions.iter().filter(|decided| u64::from(decided.before) >= window.skipped) {
+    let counted = load.decisions.each_one(|decided| {
+        if u64::from(decided.before) < window.skipped {
+            return;
+        }
         let (count, pages) = match decided.refill {
             Some(_) => (&mut refills, &mut refilled_pages),
             None => (&mut drains, &mut drained_pages),
         };
         *count += 1;
         *pages += u64::from(decided.pages);
-    }
+    });
+    counted.map_err(|error| ReplayError::no_room(&load.decisions, error))?;
     let recorded = &load.recorded;
-    KernelTotals {
+    Ok(KernelTotals {
         refills: recorded.known(needs::REFILLS, refills),
         refilled_pages: recorded.known(needs::REFILLS, refilled_pages),
         drains: recorded.known(needs::DRAINS, drains),
         drained_pages: recorded.known(needs::DRAINS, drained_pages),
-    }
+    })
 }
 
 fn own_distance(own: &Forecast, kernel: KernelTotals) -> OwnDistance {

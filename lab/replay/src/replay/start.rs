@@ -118,22 +118,25 @@ pub(super) fn find(
 
 fn track(machine: &Machine, policy: &Policy, load: &PageSetLoad) -> io::Result<Vec<Tracked>> {
     let mut sets = vec![Tracked::default(); machine.sets()];
-    let (mut moves, mut decisions) = (load.moves.iter().peekable(), load.decisions.iter().peekable());
-    let mut before = |sets: &mut Vec<Tracked>, index: usize| {
-        while let Some(moved) = moves.next_if(|moved| moved.before as usize <= index) {
+    let (mut moves, mut decisions) = (load.moves.cursor(), load.decisions.cursor());
+    let mut before = |sets: &mut Vec<Tracked>, index: usize| -> io::Result<()> {
+        while let Some(moved) = moves.next_if(|moved| moved.before as usize <= index)? {
             if let Some(list) = policy.lists.list(moved.block.order(), moved.block.migratetype()) {
                 sets[moved.set as usize].change(list, moved.blocks);
             }
         }
-        while let Some(decided) = decisions.next_if(|decided| decided.before as usize <= index) {
+        while let Some(decided) = decisions.next_if(|decided| decided.before as usize <= index)? {
             let Some(block) = decided.refill else { continue };
             let Some(list) = policy.lists.list(block.order(), block.migratetype()) else { continue };
             sets[decided.set as usize].refilled(list, decided.pages, block.order().frames());
         }
+        Ok(())
     };
-    let mut index = 0;
-    load.acts.each_act(|act| {
-        before(&mut sets, index);
+    let (mut index, mut known) = (0, Ok(()));
+    load.acts.each_one(|act| {
+        if known.is_ok() {
+            known = before(&mut sets, index);
+        }
         index += 1;
         let (change, block) = match act.kind {
             ActKind::Alloc | ActKind::BulkAlloc => (-i32::from(act.count), act.block),
@@ -148,7 +151,8 @@ fn track(machine: &Machine, policy: &Policy, load: &PageSetLoad) -> io::Result<V
             set.change(list, change);
         }
     })?;
-    before(&mut sets, index);
+    known?;
+    before(&mut sets, index)?;
     Ok(sets)
 }
 
@@ -200,8 +204,8 @@ mod tests {
         let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
         let load = PageSetLoad {
             acts: pages(ActKind::Alloc, 4).into_iter().collect(),
-            moves: vec![Moved { before: 3, set: 0, block, blocks: 8 }],
-            decisions: vec![Decided { before: 3, set: 0, pages: 8, refill: Some(block) }],
+            moves: [Moved { before: 3, set: 0, block, blocks: 8 }].into_iter().collect(),
+            decisions: [Decided { before: 3, set: 0, pages: 8, refill: Some(block) }].into_iter().collect(),
             ..PageSetLoad::default()
         };
         let starts = find(&machine, None, &LINUX_6_12, &load).unwrap();

@@ -14,7 +14,7 @@ use super::prepared::Prepared;
 use crate::stretch::OneSetting;
 
 /// A recording that can be played step by step. Each allocation and free takes 16 bytes of memory or of a
-/// file, of which its time takes eight.
+/// file: eight bytes for the act, and eight bytes for its time.
 pub struct Steps {
     prepared: Prepared,
 }

@@ -36,16 +36,16 @@ impl Window {
         }
         let sets = machine.sets();
         let mut acts = vec![0_usize; sets];
-        load.acts.each_act(|act| {
+        load.acts.each_one(|act| {
             if act.kind.is_of_set() {
                 acts[act.at as usize] += 1;
             }
         })?;
         let all: usize = acts.iter().sum();
         let mut first = vec![None; sets];
-        for decided in &load.decisions {
+        load.decisions.each_one(|decided| {
             first[decided.set as usize].get_or_insert(decided.before as usize);
-        }
+        })?;
         let matter = (0..sets).filter(|set| acts[*set] * PART_THAT_MATTERS >= all.max(1));
         let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
         let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());

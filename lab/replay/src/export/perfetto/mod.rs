@@ -78,8 +78,8 @@ pub struct PerfettoSummary {
 
 /// Writes a recording as a trace of Perfetto. `open` opens the recording from its beginning. The recording is
 /// read once for the recorded kernel, in memory that does not grow with the number of events. If there are
-/// policies, the recording is read once more, and each allocation and free takes 16 bytes of memory or, in long
-/// recordings, of a file.
+/// policies, the recording is read once more, and each allocation and free takes 16 bytes of memory or, in
+/// long recordings, of a file.
 ///
 /// # Errors
 /// An error if the recording cannot be read, if its description gives no possible machine, if `out` cannot be

@@ -131,8 +131,11 @@ impl<'m> Reading<'m> {
         self.load
     }
 
-    /// Returns an error if there was no memory for the notes about frames.
-    pub(super) fn check(&self) -> Result<(), ReplayError> {
+    /// Returns an error if there was no memory for the notes about frames, or no room for the acts.
+    pub(super) fn check(&mut self) -> Result<(), ReplayError> {
+        if self.load.acts.is_incomplete() {
+            self.load.acts.check().map_err(|error| ReplayError::no_room(&self.load.acts, error))?;
+        }
         match self.zones.iter().filter_map(|zone| zone.frames.wanted_bytes()).max() {
             Some(wanted) => Err(ReplayError::NoMemory { wanted }),
             None => Ok(()),
@@ -263,11 +266,13 @@ impl<'m> Reading<'m> {
         let migratetype = event.block_type().unwrap_or(MigrateType::Movable);
         let (set, block) = (self.machine.set(zone, event.cpu), BlockKind::new(order, migratetype, 0));
         let before = self.load.acts.len() as u32;
-        match self.load.moves.last_mut() {
-            Some(last) if (last.before, last.set, last.block) == (before, set, block) => {
-                last.blocks += blocks
-            }
-            _ => self.load.moves.push(Moved { before, set, block, blocks }),
+        let added = self.load.moves.mend_last(|last| {
+            let is_same = (last.before, last.set, last.block) == (before, set, block);
+            last.blocks += if is_same { blocks } else { 0 };
+            is_same
+        });
+        if added != Some(true) {
+            self.load.moves.push(Moved { before, set, block, blocks });
         }
     }
 

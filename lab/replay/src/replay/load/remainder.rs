@@ -15,7 +15,7 @@ use crate::replay::machine::Machine;
 /// surplus. Surpluses are counted for each zone and kind of block.
 pub(super) fn remainder(machine: &Machine, acts: &Acts) -> io::Result<Vec<Act>> {
     let mut nets: BTreeMap<(usize, BlockKind), Vec<i64>> = BTreeMap::new();
-    acts.each_act(|act| {
+    acts.each_one(|act| {
         let change = match act.kind {
             ActKind::Alloc | ActKind::BulkAlloc => -i64::from(act.count),
             // Under every policy, the pages of a split block count as the block that was allocated.

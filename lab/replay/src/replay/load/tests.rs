@@ -76,8 +76,9 @@ fn a_drain_tells_which_list_a_block_was_on() {
     let drained = Event { migratetype: 2, ..event(EventKind::MmPagePcpuDrain, 100) };
     let load = read(&[event(EventKind::MmPageFree, 100), drained]);
     assert_eq!(load.acts.all()[0].block.migratetype(), MigrateType::Reclaimable);
-    assert_eq!(load.decisions.len(), 1);
-    assert_eq!((load.decisions[0].pages, load.decisions[0].refill), (1, None));
+    let decisions = load.decisions.all();
+    assert_eq!(decisions.len(), 1);
+    assert_eq!((decisions[0].pages, decisions[0].refill), (1, None));
 }
 
 #[test]
