@@ -44,8 +44,10 @@ const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses o
 /// Note for a file that was cut after its events' descriptions.
 const CUT: &str =
     "what the end of the file says, such as the kernel's release: the file is cut, but all events are there";
+/// Number of bytes that are read from the file at once.
+const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes of a record's header.
-const HEADING_BYTES: u64 = 8;
+const HEADING_BYTES: u16 = 8;
 
 /// Kinds of records. The first constants are the kernel's kinds, the rest are perf's kinds.
 mod kind {
@@ -70,7 +72,7 @@ pub(crate) fn open_perf_data(
     strictness: Strictness,
 ) -> Result<Box<dyn TraceReader>, TraceError> {
     let path = info.path.clone();
-    let mut file = BufReader::new(file);
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
     let head = Head::read(&path, &mut file, strictness)?;
     info.kernel = info.kernel.take().or(head.kernel);
     info.cpus = info.cpus.or(head.cpus);
@@ -91,6 +93,7 @@ pub(crate) fn open_perf_data(
         bytes: Bytes::new(&path, head.records.start, file),
         left: head.records.end - head.records.start,
         amount: Amount::bytes(head.records.end - head.records.start),
+        body: Vec::new(),
         formats: head.formats,
         decoder,
         strictness,
@@ -127,6 +130,8 @@ struct Records {
     bytes: Bytes<BufReader<Box<dyn Seekable>>>,
     left: u64,
     amount: Amount,
+    /// The body of the last sample or loss.
+    body: Vec<u8>,
     formats: SampleFormats,
     decoder: Decoder,
     strictness: Strictness,
@@ -174,7 +179,7 @@ impl Records {
             return Ok(Found::End);
         }
         let (number, _misc, bytes) = (self.bytes.u32()?, self.bytes.u16()?, self.bytes.u16()?);
-        let body_bytes = u64::from(bytes).checked_sub(HEADING_BYTES);
+        let body_bytes = bytes.checked_sub(HEADING_BYTES);
         let left = self.left.checked_sub(u64::from(bytes));
         let (Some(body_bytes), Some(left)) = (body_bytes, left) else {
             return Err(self.bytes.error("a record has an impossible length"));
@@ -183,22 +188,22 @@ impl Records {
         self.amount.add(u64::from(bytes));
         match number {
             kind::SAMPLE => {
-                let body = self.bytes.blob(body_bytes)?;
-                self.sample(&body, lost)
+                self.bytes.read_into(&mut self.body, body_bytes)?;
+                self.sample(lost)
             }
             kind::LOST | kind::LOST_SAMPLES => {
-                let body = self.bytes.blob(body_bytes)?;
+                self.bytes.read_into(&mut self.body, body_bytes)?;
                 // A record of kind `LOST` begins with the event's number.
                 let at = if number == kind::LOST { 8 } else { 0 };
-                let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
+                let count = self.body.get(at..).and_then(|rest| rest.first_chunk().copied());
                 let count = count.ok_or_else(|| self.bytes.error("a report of losses is cut off"))?;
                 lost.overrun = lost.overrun.saturating_add(u64::from_ne_bytes(count));
                 Ok(Found::Other)
             }
-            kind::FINISHED_ROUND => self.bytes.skip(body_bytes).map(|()| Found::RoundIsFinished),
+            kind::FINISHED_ROUND => self.bytes.skip(u64::from(body_bytes)).map(|()| Found::RoundIsFinished),
             kind::COMPRESSED | kind::COMPRESSED_2 => Err(self.refused("it was recorded with -z")),
             kind::AUX_TRACE => Err(self.refused("it has data of a processor's hardware tracer")),
-            _ => self.bytes.skip(body_bytes).map(|()| Found::Other),
+            _ => self.bytes.skip(u64::from(body_bytes)).map(|()| Found::Other),
         }
     }
 
@@ -206,8 +211,9 @@ impl Records {
         self.bytes.error_with(what, REMEDY)
     }
 
-    fn sample(&mut self, body: &[u8], lost: &mut LostEvents) -> Result<Found, TraceError> {
-        let Some(sample) = self.formats.sample(body) else {
+    /// Reads the sample in `body`.
+    fn sample(&mut self, lost: &mut LostEvents) -> Result<Found, TraceError> {
+        let Some(sample) = self.formats.sample(&self.body) else {
             if self.strictness == Strictness::Lenient {
                 lost.malformed_lines += 1;
                 return Ok(Found::Other);

@@ -1,7 +1,5 @@
 //! Finds the needed fields of a sample. Source: perf_event_open(2), "PERF_RECORD_SAMPLE".
 
-use std::collections::HashMap;
-
 /// Bits of `sample_type`.
 mod bit {
     pub(super) const IP: u64 = 1 << 0;
@@ -21,7 +19,8 @@ mod bit {
 /// For each event id, the fields that the event requests for its samples.
 #[derive(Default)]
 pub(super) struct SampleFormats {
-    by_id: HashMap<u64, u64>,
+    /// Sorted by id.
+    by_id: Vec<(u64, u64)>,
     /// The fields of all events, if all events request the same fields.
     common: Option<u64>,
 }
@@ -58,7 +57,9 @@ impl SampleFormats {
                 "its events have samples of different forms, and the samples do not name their event",
             );
         }
-        let by_id = events.iter().flat_map(|(asked, ids)| ids.iter().map(|id| (*id, *asked))).collect();
+        let mut by_id: Vec<_> =
+            events.iter().flat_map(|(asked, ids)| ids.iter().map(|id| (*id, *asked))).collect();
+        by_id.sort_by_key(|(id, _)| *id);
         Ok(Self { by_id, common: are_alike.then_some(first) })
     }
 
@@ -66,7 +67,11 @@ impl SampleFormats {
     pub(super) fn sample<'body>(&self, body: &'body [u8]) -> Option<Sample<'body>> {
         let asked = match self.common {
             Some(asked) => asked,
-            None => *self.by_id.get(&u64::from_ne_bytes(*body.first_chunk()?))?,
+            None => {
+                let id = u64::from_ne_bytes(*body.first_chunk()?);
+                let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+                self.by_id[at].1
+            }
         };
         let mut rest = Rest(body);
         let has = |bit| asked & bit != 0;
