@@ -42,7 +42,6 @@ fn short_memory_is_an_error_and_never_a_signal() {
         "convert --force --to perfetto -p linux-6.18",
         "simulate -p linux-6.18 --recording",
     ] {
-        // Below 50 MiB, some systems cannot even load the program.
         for limit_mib in [60, 70, 80, 90, 100, 110, 120, 140, 160, 180, 200, 250, 300, 400] {
             let script = format!(
                 "ulimit -v {}; exec {} {verb} {path}",
@@ -56,6 +55,8 @@ fn short_memory_is_an_error_and_never_a_signal() {
             match output.status.code() {
                 Some(0) => read += 1,
                 Some(1) if error.contains("MiB") => refused += 1,
+                // The system could not even load the program.
+                Some(127) if error.contains("loading shared libraries") => {}
                 _ => assert!(
                     error.contains("It has no mm_page"),
                     "{verb}, {limit_mib} MiB, {:?}: {error}",
