@@ -191,8 +191,8 @@ pub enum ConfigError {
     BadType(MigrateType),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
-    /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds this number of
-    /// bytes.
+    /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds the number of
+    /// bytes that the table needs.
     OutOfMemory(usize),
     /// The policy's rule of this name needs the feature `lab`, but this crate was built without `lab`.
     NeedsLab(&'static str),

@@ -7,8 +7,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Adds a pageblock to the reserve, unless the reserve is full. An atomic high-order request has just got
-    /// the block at `frame` in this pageblock.
+    /// Adds a pageblock to the reserve, unless the reserve has reached its limit. The pageblock holds
+    /// `frame`, the first frame of a block that an atomic high-order request has just got.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         let percent = self.body.managed.get() / 100;

@@ -1,4 +1,5 @@
-//! Doubly linked lists of blocks, linked through the frames' metadata. Allocation takes from the head.
+//! Doubly linked lists of blocks. The links are in the metadata of the blocks' first frames. An allocation
+//! takes the block at the head.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -34,7 +35,7 @@ impl List {
     }
 
     /// Whether `frame` is the first or last element. The removal of the first or last element changes the
-    /// list's ends.
+    /// ends that the list stores.
     pub(crate) fn ends_with(&self, frame: FrameIndex) -> bool {
         frame == self.head || frame == self.tail
     }
@@ -159,7 +160,7 @@ impl BlockList for List {
     }
 }
 
-/// Whether two frames link to each other. If a frame is on two lists by mistake, this check fails first.
+/// Whether two frames link to each other. This check can detect a frame that is on two lists by mistake.
 fn are_neighbours(frames: &FrameTables<'_>, first: FrameIndex, second: FrameIndex) -> bool {
     let of = |frame: FrameIndex| frames.links.get(frame as usize);
     of(first).zip(of(second)).is_some_and(|(first_links, second_links)| {

@@ -128,7 +128,7 @@ impl FrameTables<'_> {
         self.states[frame as usize].0.store(state.pack(), Relaxed);
     }
 
-    /// Whether an allocated block of `order` starts here.
+    /// Whether an allocated block of `order` starts at `frame`.
     #[inline]
     pub(crate) fn is_allocated(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_allocated(self.states[frame as usize].0.load(Relaxed), order)
@@ -198,8 +198,9 @@ impl FrameTables<'_> {
         states.iter().fold(0, |all, state| all | state.0.load(Relaxed)) == State::Interior.pack()
     }
 
-    /// Whether no block starts inside the block of `order` at `frame`. Checks only the frames that
-    /// [`covering_block`](Self::covering_block) would read.
+    /// Whether no smaller block starts inside the block of `order` at `frame`. Checks only the frames at a
+    /// distance of a power of two from `frame`. If the block is split, its second part starts at one of these
+    /// frames.
     pub(crate) fn is_whole(&self, frame: FrameIndex, order: Order) -> bool {
         (0..order.get()).all(|half| self.state(frame + (1 << half)) == State::Interior)
     }
@@ -209,8 +210,8 @@ impl FrameTables<'_> {
         for order in 0..=MAX_ORDER {
             let head = frame & !((1 << order) - 1);
             // Search from the smallest order up. Race: a CPU splits or merges the block in its page set
-            // meanwhile, without the zone's lock. The splitting or merging CPU writes the states in an order
-            // that lets this search always find a block.
+            // meanwhile, without the zone's lock. The CPU that splits or merges the block writes the states
+            // in an order that lets this search find a block at every moment.
             match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,

@@ -20,7 +20,7 @@ pub struct PageblockOwner {
     /// In a pageblock's entry: the owner's number plus one, or 0 if no CPU owns the pageblock. In a CPU's
     /// entry: 0 while the CPU is online.
     owner: AtomicU32,
-    /// The indices of the previous and the next entry in the ring, plus one. Both indices are 0 while this
+    /// The indices of the previous and the next entry in the ring, plus one. Both fields are 0 while this
     /// entry is on no list.
     prev: AtomicU32,
     next: AtomicU32,
@@ -125,7 +125,8 @@ impl<'a> Owners<'a> {
         self.entry(second).prev.store(first + 1, Relaxed);
     }
 
-    /// Appends the frame's pageblock to its owner's list, unless the pageblock is already there.
+    /// Appends the frame's pageblock to the list of the pageblock's owner, unless the pageblock is already on
+    /// this list.
     pub(crate) fn list(&self, frame: FrameIndex) {
         let pageblock = frame >> PAGEBLOCK_ORDER;
         let Some(cpu) = self.owner(frame) else { return };
