@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// Frees everything and checks that all memory is there.
+    /// Frees all blocks, and checks that no frame is missing.
     fn finish(&self) {
         let mut mailbox = self.mailbox.lock().expect("no panic");
         mailbox.drain(..).for_each(|block| self.free(CpuId(0), block));

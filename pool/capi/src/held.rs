@@ -39,7 +39,7 @@ impl Held {
         [first, Self::NOTHING, Self::NOTHING]
     }
 
-    /// The number of pages at the frame of the first mark. `None` if no pages begin there.
+    /// The number of pages that begin at the frame of the first mark. `None` if no pages begin at this frame.
     pub(crate) fn page_count(marks: Marks) -> Option<usize> {
         let [first, ..] = marks;
         let mut orders = (0..).map_while(Order::new);

@@ -1,9 +1,9 @@
 //! Finds the pool of a handle.
 //!
-//! A handle has the type of a pointer, but is a number. Its low bits are the index of a slot. Its other bits
-//! are a number that no other pool ever has, not even in another copy of the library. The library looks
-//! handles up, and never follows them as pointers. The functions that find, make and destroy a pool take no
-//! lock and wait for no thread, so a child of `fork` may also call them.
+//! A handle has the type of a pointer, but is a number. The low bits of a handle are the index of a slot. The
+//! other bits of a handle are a number that no other pool ever has, not even in another copy of the library.
+//! The library looks handles up, and never follows them as pointers. The functions that find, make and
+//! destroy a pool take no lock and wait for no thread, so a child of `fork` may also call them.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -59,8 +59,8 @@ pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
         start.load(Relaxed) <= address && address < end.load(Relaxed)
     };
     let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
-    // SAFETY: as for `find`. The header forbids other threads to destroy a pool while the caller has pages of
-    // this pool.
+    // SAFETY: the pointer is null or valid, as in `find`. The header forbids other threads to destroy a pool
+    // while the caller has pages of this pool.
     unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
@@ -108,7 +108,7 @@ fn number(made: usize) -> usize {
     (first + made) % NUMBERS + 1
 }
 
-/// Removes a pool from its slot. From then on, all calls refuse its handle.
+/// Removes a pool from its slot. After the removal, all calls refuse the pool's handle.
 pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];

@@ -29,8 +29,8 @@
 //!   memory.
 //! - CPUs may go online and offline, and CPU ids may have gaps (cpusets). Threads that glibc did not register
 //!   for restartable sequences use the base instead of an array.
-//! - A child of `fork` may read pages. Its other calls do nothing, unless the child takes the pool over. See
-//!   [`Fork`].
+//! - A child of `fork` may read pages. Other calls in the child do nothing, unless the child takes the pool
+//!   over. See [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 

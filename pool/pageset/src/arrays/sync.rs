@@ -1,5 +1,6 @@
-//! Atomics, yielding, and a number for this thread. Usually the standard library provides them. In tests with
-//! shuttle, shuttle provides them, which may switch to another thread at each atomic operation.
+//! Atomics, yielding, and a number for this thread. Usually the standard library provides the atomics and the
+//! yielding. In tests with shuttle, shuttle provides both, and may switch to another thread at each atomic
+//! operation.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -74,8 +74,8 @@ impl Inner {
         match span.order() {
             Some(order) => {
                 let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
-                // Frames that were cut from a larger run may be several blocks in the base. In this case,
-                // free them as a range.
+                // Frames that were cut from a larger run may be several blocks in the base. Free such frames
+                // as a range.
                 let freed = freed.or_else(|error| match order {
                     Order::MAX => self.base.free_range(frames),
                     _ => Err(error),
@@ -144,7 +144,8 @@ impl Inner {
         loop {
             link::set(&self.memory, span.frame(), first);
             // Race: handlers on two threads add spans at once. The later compare-exchange fails. No other
-            // thread has that span yet, so its thread writes the link again and retries.
+            // thread has the span of the failed exchange yet, so the failed thread writes the link again and
+            // retries.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
