@@ -29,9 +29,9 @@ impl Span {
         Self::new(frame, order.frames(), StackAt::of(order))
     }
 
-    /// Makes a span of at most 2^30 frames. If their number and alignment fit one block, they are one block
-    /// in the base, because the base cuts runs into the largest blocks that fit. There is one exception: the
-    /// base keeps two pageblocks inside a larger run as two blocks.
+    /// Makes a span of at most 2^30 frames. If the number and the alignment of the frames fit one block, the
+    /// frames are one block in the base, because the base cuts runs into the largest blocks that fit. There
+    /// is one exception: the base keeps two pageblocks inside a larger run as two blocks.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         if count > Order::MAX.frames() {
             return Self::loose(frame, count);
@@ -91,7 +91,7 @@ impl Span {
         self.frame()..self.frame() + self.count()
     }
 
-    /// The frames of some pages, which are counted from the first one.
+    /// The frames of some pages of this span. `pages` counts from the span's first page.
     ///
     /// # Panics
     /// If the range reaches beyond these frames.
@@ -113,7 +113,8 @@ impl Span {
     /// The class of the block. `None` if the span is not a block of a class.
     pub(crate) fn class(self) -> Option<Class> {
         self.stack()?;
-        // A loose run has no array, so its count is not read here.
+        // The function has returned for a loose run, because a loose run has no array. So the count has only
+        // these bits.
         let count = self.0 >> 32 & Self::COUNT;
         Class::of(Order::new(count.trailing_zeros() as u8)?)
     }

@@ -62,7 +62,7 @@ mod tests {
 
     impl Read for Slow<'_> {
         fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-            // Miri takes a thousand times as long, so it reads more at a time.
+            // Miri takes a thousand times as long, so the reader returns more bytes at a time under miri.
             let count = to.len().min(if cfg!(miri) { 700 } else { 7 });
             (&mut self.0).read(&mut to[..count])
         }

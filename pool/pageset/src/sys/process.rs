@@ -5,8 +5,8 @@ use std::io;
 
 use super::{host, lines};
 
-/// Registers functions that run before each fork of this process, after it in the parent, and after it in the
-/// child. Only the C library's `fork` runs these functions.
+/// Registers functions that run before each fork of this process, after each fork in the parent, and after
+/// each fork in the child. Only the C library's `fork` runs these functions.
 pub(crate) fn at_forks(
     before: extern "C" fn(),
     in_parent: extern "C" fn(),

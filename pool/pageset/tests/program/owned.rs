@@ -29,7 +29,7 @@ impl Pattern {
         (self.seed ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
     }
 
-    /// The places of the word in a page: at both ends, and at one place between them.
+    /// The places of the word in a page: both ends, and one place between the ends.
     fn places(self) -> [usize; 3] {
         [0, self.seed as usize % WORDS, WORDS - 1]
     }

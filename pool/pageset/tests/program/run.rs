@@ -208,7 +208,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Compares the outcome of an allocation of a block with the model's.
+    /// Compares the outcome of an allocation of a block with the model's outcome.
     fn alloc(&mut self, order: Order, outcome: Result<Pages<'p>, AllocError>) -> Option<usize> {
         self.alloc_frames(order, order.frames() as usize, outcome)
     }
@@ -239,7 +239,7 @@ impl<'p> Run<'p> {
         self.alloc(order, outcome)
     }
 
-    /// Holds the pages, if the model expects any. Returns their index among the held pages.
+    /// Holds the pages, if the model expects any. Returns the index of the new pages among the held pages.
     fn hold(
         &mut self,
         expected: Result<(), AllocError>,
@@ -295,7 +295,7 @@ impl<'p> Run<'p> {
     fn alloc_run(&mut self, count: usize, zeroed: bool) {
         let outcome = match zeroed {
             true => self.pool.alloc_run_zeroed(count * PAGE_BYTES),
-            // Ask for only a part of the last page.
+            // Ask for a number of bytes that needs only a part of the last page.
             false => self.pool.alloc_run((count * PAGE_BYTES).saturating_sub(7)),
         };
         if let (true, Ok(pages)) = (zeroed, &outcome) {
@@ -399,8 +399,7 @@ impl<'p> Run<'p> {
     /// `from_raw_checked` refuses free pages.
     fn check_freed(&mut self, which: usize) {
         let Some(raw) = remove(&mut self.freed, which) else { return };
-        // The pool's thread sometimes isolates free blocks, and these blocks then look as if they were in
-        // use.
+        // The pool's thread sometimes isolates free blocks. An isolated block looks as if it were in use.
         let may_be_seen = self.setup.returns.worker == Worker::None;
         if may_be_seen && !self.model.are_used(raw.frame(), raw.page_count()) {
             // SAFETY: some of these pages are free, so the check must refuse them.
