@@ -29,7 +29,7 @@ pub enum AllocError {
     Foreign(Pfn),
     /// The first frame is not a multiple of the block's size.
     Misaligned(Pfn, Order),
-    /// The number of frames is zero, or larger than the largest block.
+    /// The number of frames is zero, or larger than the number of frames of the largest block.
     BadCount(u64),
     /// The alignment is not a power of two.
     BadAlign(u64),

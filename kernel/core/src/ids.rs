@@ -98,7 +98,7 @@ impl Order {
         self.0
     }
 
-    /// The number, to index tables of [`NR_ORDERS`] entries.
+    /// The order as an index into tables of [`NR_ORDERS`] entries.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -147,7 +147,7 @@ impl fmt::Display for Order {
 pub struct CpuId(pub u32);
 
 impl CpuId {
-    /// The number, to index per-CPU tables.
+    /// The CPU's number as an index into per-CPU tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -159,7 +159,7 @@ impl CpuId {
 pub struct NodeId(pub u16);
 
 impl NodeId {
-    /// The number, to index per-node tables.
+    /// The node's number as an index into per-node tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -171,7 +171,7 @@ impl NodeId {
 pub struct ZoneId(pub u16);
 
 impl ZoneId {
-    /// The number, to index zone tables.
+    /// The zone's number as an index into zone tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -260,7 +260,7 @@ impl MigrateType {
     pub const ALL: [Self; Self::COUNT] =
         [Self::Unmovable, Self::Movable, Self::Reclaimable, Self::HighAtomic, Self::Cma, Self::Isolate];
 
-    /// The number, to index tables of [`MigrateType::COUNT`] entries.
+    /// The type's number as an index into tables of [`MigrateType::COUNT`] entries.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

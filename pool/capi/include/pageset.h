@@ -577,7 +577,8 @@ int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order
  call fails. Before the call returns fewer pages than page_count, it calls on_shortage with the missing
  bytes, until on_shortage returns 0. Free each page separately, with order 0.
 
- Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
+ Errors: as pageset_alloc, but only if no page was allocated. If page_count is 0, the call allocates
+ nothing, which is no error.
  */
 int pageset_alloc_bulk(struct pageset_pool *pool, size_t page_count, void **pages, size_t *got);
 

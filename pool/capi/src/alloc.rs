@@ -160,7 +160,8 @@ pub extern "C" fn pageset_alloc_at(
 /// call fails. Before the call returns fewer pages than page_count, it calls on_shortage with the missing
 /// bytes, until on_shortage returns 0. Free each page separately, with order 0.
 ///
-/// Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
+/// Errors: as pageset_alloc, but only if no page was allocated. If page_count is 0, the call allocates
+/// nothing, which is no error.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_bulk(
     pool: *mut PoolHandle,

@@ -23,8 +23,8 @@ use crate::held::Held;
 pub(crate) struct Entry {
     /// The handle of the pool.
     pub(crate) handle: usize,
-    /// The entry with the number of an order has this order, if restartable sequences use its arrays. With 16
-    /// entries, an index below 16 needs no bounds check.
+    /// The index of an entry is the number of an order. The entry is not `None` if restartable sequences use
+    /// the arrays of this order. With 16 entries, an index below 16 needs no bounds check.
     cached: [Option<CachedOrder>; 16],
     pub(crate) pool: Pool,
     held: Box<[AtomicU16]>,
@@ -141,8 +141,8 @@ impl Entry {
         match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {
             Some(raw) if !self.pool.is_in_child() => {
                 self.forget(frame, page_count);
-                // SAFETY: by the invariant, C had these pages, so `into_raw` gave them up. Their marks are
-                // now cleared, so the pages have no owner.
+                // SAFETY: by the invariant, C had these pages, so `into_raw` gave them up. `forget` cleared
+                // the marks of these pages, so no other code can take the pages back.
                 Ok(unsafe { Pages::from_raw(&self.pool, raw) })
             }
             _ => Err(self.why_not(address, page_count)),

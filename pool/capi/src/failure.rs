@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn message() -> String {
-        // SAFETY: a string, until the next call of this thread.
+        // SAFETY: the pointer is to a string, which stays valid until this thread calls the library again.
         unsafe { CStr::from_ptr(pageset_message()) }.to_str().unwrap().to_owned()
     }
 

@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = size_of::<usize>() + size_of::<u32>();
 ///
 /// # Safety
 /// The type is `repr(C)`, and begins with a `usize` (its size) and a `u32` (its version). Any bytes are a
-/// valid value.
+/// valid value of the type.
 pub(crate) unsafe trait Grows: Copy {
     /// The struct's name in the header.
     const NAME: &'static str;
@@ -49,7 +49,7 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     }
     let known = bytes.min(size_of::<T>());
     // SAFETY: the caller promises `bytes` bytes, and both structs have at least `known` bytes. Any bytes are
-    // a valid value.
+    // a valid value of the struct.
     unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     // SAFETY: the range begins after the copied bytes, and ends with the bytes that the caller promises.
     let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().wrapping_add(known), bytes - known) };

@@ -179,7 +179,7 @@ fn address_sanitizer_finds_a_use_after_a_free() {
 }
 
 /// Tests that valgrind's memcheck reports the use of a free page and of undefined contents. If valgrind is
-/// missing, the test says so and passes.
+/// missing, the test prints this and passes.
 #[test]
 fn valgrind_finds_a_use_after_a_free_and_undefined_contents() {
     let is_installed = Command::new("valgrind").arg("--version").output().is_ok_and(|it| it.status.success());

@@ -61,7 +61,8 @@ struct Apart<T>(T);
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
-    /// Blocks that flushes left for the next refill. The allocator counts these blocks as in use.
+    /// Blocks that flushes of arrays left for the next refill of an array. The allocator counts these blocks
+    /// as in use.
     passed: Passed,
     allocator: Allocator,
     /// The frame behind the last run that would waste much of its last pageblock.

@@ -156,9 +156,10 @@ pub struct ReturnPolicy {
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
     /// The smallest number of contiguous free bytes that scans give back to the system although other pages
-    /// of the pageblock are in use. With 4096, scans give single pages back. With 0, free parts of pageblocks
-    /// stay until [`Pool::trim`](crate::Pool::trim). Default: 0. While the pool is in use, every tenth scan
-    /// looks for free parts. A scan also looks for free parts if the pool was not used since the last scan.
+    /// of the pageblock are in use. If `part_bytes` is 4096, scans give single pages back. If `part_bytes` is
+    /// 0, free parts of pageblocks stay until [`Pool::trim`](crate::Pool::trim). Default: 0. While the pool
+    /// is in use, every tenth scan looks for free parts. A scan also looks for free parts if the pool was not
+    /// used since the last scan.
     ///
     /// Set `part_bytes` for caches that evict pages at scattered addresses. With 0, each page in use may keep
     /// its whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a

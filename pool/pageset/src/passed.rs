@@ -13,7 +13,7 @@ const CLASSES: usize = Class::COUNT;
 const HALVES: usize = 2;
 /// The number of flushes that the list of pageblocks has room for. Pageblocks need not merge into larger
 /// blocks. The list of pageblocks also has room for at most 1/`PAGEBLOCK_SHARE` of the pool, because requests
-/// of other classes cannot use its blocks.
+/// of other classes cannot use the blocks in this list.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 

@@ -229,8 +229,8 @@ impl PerCpu {
         }
     }
 
-    /// Whether the arrays of this class have room for two blocks or more. A refill for one block would not
-    /// pay.
+    /// Whether the arrays of this class have room for two blocks or more. A refill of an array with room for
+    /// only one block would cost more than it saves.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.cap(class) > 1
     }

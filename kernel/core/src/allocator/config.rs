@@ -45,9 +45,9 @@ pub struct Config<'c> {
     /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark, but at least one
     /// pageblock. 0 switches boosts off.
     pub watermark_boost_factor: u32,
-    /// Protects zones of each kind from requests that could use higher zones. With 256, these requests must
-    /// leave more frames free than the watermark plus 1/256 of the higher zones' frames on the same node.
-    /// With 0, zones of this kind are not protected.
+    /// Protects zones of each kind from requests that could use higher zones. With a ratio of 256, such a
+    /// request must leave more frames free than the watermark plus 1/256 of the higher zones' frames on the
+    /// same node. With a ratio of 0, zones of this kind are not protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
     /// If the value is n, each page set's limit is 1/n of the zone divided by the number of CPUs, but at
     /// least four batches. This setting is 0 or at least 8. With 0, the policy computes the limits.

@@ -64,8 +64,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 count.min(chunk)
             }));
             drained += pages;
-            // If a page set is corrupted, its count may exceed the pages on its lists. Therefore stop when a
-            // drain finds no page.
+            // If a page set is corrupted, its count may exceed the pages on its lists. Such a count never
+            // becomes 0, so stop when a drain finds no page.
             if seen <= chunk || pages == 0 {
                 return drained;
             }

@@ -32,7 +32,7 @@ enum Kept {
     /// The page set took the block. If `Drained` holds a due drain, the caller takes the page set's lock
     /// again and continues the drain.
     Drained(Option<DueDrain>),
-    /// The page set did not take the block, because its CPU no longer owns the block's pageblock.
+    /// The page set did not take the block, because the page set's CPU no longer owns the block's pageblock.
     Disowned,
 }
 
@@ -240,8 +240,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Puts a block on the free lists. Reads the type of the block's pageblock again under the lock. The
-    /// rules of Linux 6.12 split a block of two pageblocks, and put each pageblock on the list of its own
+    /// Puts a block on the free lists. Reads the type of the block's pageblock again under the zone's lock.
+    /// The rules of Linux 6.12 split a block of two pageblocks, and put each pageblock on the list of its own
     /// type (spec §1.5). While any pageblock is isolated, every policy splits a block of two pageblocks,
     /// because an isolated half must not be allocated with the other half.
     fn free_direct(self, block: Claimed, counted: DivertedFrees) {

@@ -42,7 +42,7 @@ pub const fn spread_tick_offset(cpu: CpuId, cpus: u32, interval: u64) -> u64 {
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Does one CPU's periodic work. Call this function for each CPU once a second (Linux's `stat_interval`).
-    /// Any CPU may make the call. [`spread_tick_offset`] gives the moment within the second if ticks are
+    /// The caller may run on any CPU. [`spread_tick_offset`] gives the moment within the second if ticks are
     /// spread.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ const NIL: FrameIndex = FrameIndex::MAX;
 /// A list of frames. The list stores its two ends, and each frame stores links to the frames before and after
 /// it.
 ///
-/// The first element's `prev` and the last element's `next` are never read. Therefore removing an end element
-/// writes nothing to the other elements.
+/// The first element's `prev` and the last element's `next` are never read. When an end element is removed,
+/// its neighbour keeps the link to the removed element, so nothing is written to the other elements.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: FrameIndex,

@@ -45,7 +45,7 @@ impl FrameLinks {
     }
 }
 
-/// State of one frame, packed into a byte. All-zero bytes are a valid value.
+/// State of one frame, packed into a byte. All-zero bytes are a valid value of this type.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct FrameState(AtomicU8);
@@ -58,7 +58,7 @@ impl FrameState {
     }
 }
 
-/// Migratetype of one pageblock. All-zero bytes are a valid value.
+/// Migratetype of one pageblock. All-zero bytes are a valid value of this type.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct PageblockType(AtomicU8);
@@ -143,7 +143,8 @@ impl FrameTables<'_> {
 
     /// Takes an allocated block of `order` from its user by marking it as cached. Race: two CPUs free the
     /// same block. One CPU's exchange succeeds, and the other CPU gets the state that its exchange found.
-    /// Therefore no block is freed twice. Returns the type of the block's pageblock.
+    /// Only the CPU whose exchange succeeds frees the block, so no block is freed twice. Returns the type of
+    /// the block's pageblock.
     #[inline(always)]
     pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
         let migratetype = self.pageblock_type(frame);

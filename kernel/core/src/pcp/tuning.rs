@@ -3,8 +3,8 @@
 //! files `refill` and `drain` move blocks.
 //!
 //! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
-//! the history of frees, and refills grow with the history of refills. Therefore a CPU that only frees, or
-//! only allocates, moves more pages with each zone visit, up to a limit.
+//! the history of frees, and refills grow with the history of refills. Because of the two histories, a CPU
+//! that only frees, or only allocates, moves more pages with each zone visit, up to a limit.
 
 use super::Pcp;
 use crate::event::DrainReason;

@@ -13,12 +13,12 @@ pub enum BatchRule {
         /// Four times the largest batch, in bytes: 1 MiB since Linux 4.19, 512 KiB before.
         cap_bytes: u32,
     },
-    /// The same number of pages in every zone.
+    /// The batch is this number of pages in every zone.
     Fixed(i32),
 }
 
 impl BatchRule {
-    /// The zone's batch by this rule. The result may be 0, but page sets use a batch of at least 1.
+    /// The zone's batch by this rule. The computed batch may be 0, but page sets use a batch of at least 1.
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),

@@ -22,7 +22,7 @@ pub const LINUX_6_18: Policy = Policy {
 
 /// Releases 6.16 to 6.18.6, where a decay drains all pages above `high` under one hold of the lock.
 ///
-/// Source: the changelog of 6.18.7. From that release on, decay drains in slices.
+/// Source: the changelog of 6.18.7. From 6.18.7 on, decay drains in slices.
 pub const LINUX_6_18_0: Policy = Policy {
     name: "linux-6.18.0",
     kernel: "6.16 to 6.18.6",

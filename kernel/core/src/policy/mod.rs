@@ -52,7 +52,7 @@ pub static POLICIES: &[Policy] = lab::ALL;
 #[cfg(not(feature = "lab"))]
 pub static POLICIES: &[Policy] = KERNELS;
 
-/// The policies that need no feature.
+/// The policies of every build. Builds with the feature `lab` have more policies.
 #[cfg(any(test, not(feature = "lab")))]
 const KERNELS: &[Policy] = &[
     LINUX_5_14,
@@ -196,8 +196,8 @@ pub enum RefillRule {
     /// The number is `max(batch >> o, 2)`, or 1 if `batch` is 1.
     Batch,
     /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// refill. The number is at most `batch << scale_max`, and at most the number of pages that are missing
-    /// to `high`, but usually at least `batch`.
+    /// refill. The number of blocks for order 0 is at most `batch << scale_max` and at most the number of
+    /// pages that are missing to `high`, but usually at least `batch`.
     Doubling,
 }
 
@@ -233,7 +233,8 @@ pub enum RaiseHigh {
 pub enum BelowHigh {
     /// The policy does not have this flag.
     Ignored,
-    /// The zone walk checks the high watermark each time, even if the flag is set (patch 8 as posted).
+    /// The zone walk checks the high watermark each time, even if the flag `BELOW_HIGH` is set (patch 8 as
+    /// posted).
     CheckAlways,
     /// The zone walk does not check the high watermark while the flag is set (as merged).
     CheckOnce,
@@ -398,8 +399,8 @@ pub enum DrainOrder {
 ///
 /// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When the number
 /// of pages reaches `high`, a free counts the blocks, or the pages of the class, too. The free drains only if
-/// this second count also reaches `high`. Therefore the policies of real kernels do not pay for counts that
-/// they do not use.
+/// this second count also reaches `high`. Policies of real kernels compare only pages, so they do not pay for
+/// other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

@@ -104,8 +104,8 @@ pub(crate) use administered;
 /// Promises that some allocators make and other allocators do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// The allocator reports every double free. Without this promise, programs free no block twice. The
-    /// allocator must still report all other wrong frees.
+    /// The allocator reports every double free. Without this promise, programs free no block twice. An
+    /// allocator without this promise must still report all wrong frees that are not double frees.
     pub(crate) tells_double_frees: bool,
     /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
     /// had holes. Without this promise, a request for a single page that ignores watermarks still finds a

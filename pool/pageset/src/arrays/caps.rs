@@ -27,7 +27,7 @@ impl Share {
     pub(crate) const FIRST: Self = Self { halvings: 6 };
 
     /// The share after the base has refused several requests in a period: 1/16 of this share. Four calls of
-    /// [`grown`](Self::grown) lead back to this share. (A guess.)
+    /// [`grown`](Self::grown) undo one call of `shrunk`. (A guess.)
     pub(crate) fn shrunk(self) -> Self {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
     }

@@ -71,8 +71,8 @@ impl Pool {
     ///
     /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
     /// pageblocks, so the pages of a busy program spread over more and more pageblocks.
-    /// [`resize`](Self::resize) has the same effect, and so has [`alloc_at`](Self::alloc_at) if the wanted
-    /// pages are in use.
+    /// [`resize`](Self::resize) spreads pages in the same way, and so does [`alloc_at`](Self::alloc_at) if
+    /// the wanted pages are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);

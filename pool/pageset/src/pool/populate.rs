@@ -65,7 +65,7 @@ impl Pool {
     /// contents, so the pool may be in use. Each pageblock of 2 MiB that was used becomes resident as a
     /// whole. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1,
     /// unless the pool is hugetlb. For a [pinned](crate::Builder::pinned) pool that is not hugetlb, the call
-    /// does nothing, because a device may use the pages. Takes about 100 µs for each 2 MiB.
+    /// does nothing, because a device may use the pages. The system needs about 100 µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);

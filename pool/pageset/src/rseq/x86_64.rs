@@ -46,7 +46,8 @@ impl Area {
 pub(crate) fn area() -> Option<Area> {
     let size = symbol::<u32>(c"__rseq_size")?;
     let offset = symbol::<isize>(c"__rseq_offset")?;
-    // At distance 0 lies the C library's own data of the thread. So 0 means that there is no area.
+    // At distance 0 lies the C library's own data of the thread. So a distance of 0 means that the thread has
+    // no rseq area.
     NonZeroIsize::new(offset).filter(|_| size >= AREA_BYTES_MIN).map(Area)
 }
 
@@ -78,9 +79,9 @@ pub(crate) fn cpu(area: Area) -> usize {
 }
 
 /// Makes a sequence with its descriptor and its abort handler. The sequence begins at label 2, and the kernel
-/// can restart it between labels 4 and 5. The sequence executes the line `first`. Then the sequence finds
-/// this CPU's stack, or jumps to `without_arrays` if the CPU has no arrays. The caller's lines change a copy
-/// of the stack's head word. The store of this copy ends the sequence.
+/// can restart it between labels 4 and 5. The sequence executes the line `first`. After `first`, the sequence
+/// finds this CPU's stack, or jumps to `without_arrays` if the CPU has no arrays. The caller's lines change a
+/// copy of the stack's head word. The store of this copy ends the sequence.
 ///
 /// The sequence is one line of assembly, because the compiler counts lines as instructions when it decides
 /// what to inline. A pop and a push together take 1.7 ns if they are inlined, and 3.0 ns as calls (measured).

@@ -55,7 +55,7 @@ impl<T> Shared<T> {
     }
 
     fn owned(&self) -> &Owned<T> {
-        // SAFETY: by the invariant, the box lives as long as this reference.
+        // SAFETY: by the invariant of `Shared`, the box lives as long as this reference.
         unsafe { self.0.as_ref() }
     }
 }

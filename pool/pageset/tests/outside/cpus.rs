@@ -1,5 +1,5 @@
 //! Tests CPUs that a process may not use, and CPUs that go offline while the process runs. The tests use real
-//! cpusets and real hotplug if this machine allows them. A skipped test says so on standard error
+//! cpusets and real hotplug if this machine allows them. A skipped test prints the reason on standard error
 //! (`--nocapture` shows it).
 #![cfg(not(miri))]
 

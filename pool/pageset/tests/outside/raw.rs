@@ -127,7 +127,7 @@ fn memory_of_pages_without_an_owner_outlives_the_pool() {
     }
 }
 
-/// Whether an address belongs to a mapping.
+/// Whether an address belongs to a mapping of this process.
 #[cfg(not(miri))]
 fn is_mapped(address: usize) -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

@@ -1,5 +1,6 @@
-//! Registers a whole pool with io_uring, and tests whether the program sees the bytes that the ring reads. If
-//! the kernel refuses io_uring, the test says so on standard error (`--nocapture` shows it).
+//! Registers a whole pool with io_uring, and tests that the program sees the bytes that io_uring reads into
+//! the pool. If the kernel refuses io_uring, the test prints this on standard error (`--nocapture` shows it)
+//! and passes.
 #![cfg(not(miri))]
 
 use std::io::Write;

@@ -141,7 +141,7 @@ impl Model {
     pub(super) fn resize(&mut self, bytes: usize) -> usize {
         let all = self.frames() * PAGE_BYTES;
         let in_service = |retired: &BTreeSet<usize>| all - retired.len() * BLOCK_BYTES;
-        // The lowest pageblock comes back first.
+        // The pool takes the lowest pageblock back into service first.
         while !self.retired.is_empty() && in_service(&self.retired) + BLOCK_BYTES <= bytes {
             self.retired.pop_first();
         }
