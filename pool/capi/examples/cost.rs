@@ -3,7 +3,7 @@
 //!
 //! In each round, one process measures four ways: two loops in Rust, C with libpageset.a, and C with
 //! libpageset.so. The example prints the medians and quartiles of the rounds, in nanoseconds to allocate and
-//! free a page. It also prints the differences between C and Rust in the same round.
+//! free a page. The example also prints the differences between C and Rust in the same round.
 //!
 //! In the row `Rust`, the pool is inlined into the loop. The row `Rust, called` calls functions that do not
 //! know the order in advance. C cannot be faster than this row.

@@ -364,7 +364,7 @@ typedef struct pageset_stats {
    */
   uint64_t rseq_restarts;
   /*
-   Number of frees that the pool refused late, when it emptied an array. The cause of such a free is that
+   Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
    two threads freed the same pages at the same moment.
    */
   uint64_t bad_frees;
@@ -394,9 +394,9 @@ typedef struct pageset_stats {
    */
   uint64_t metadata_bytes;
   /*
-   How often a drain failed because the system refused membarrier(2). The cause is a filter of system
-   calls that was installed after the pool was made. While drains fail, pages in arrays neither form
-   larger blocks nor go back to the system.
+   How often a drain failed because the system refused membarrier(2). The system refuses this call if a
+   filter of system calls was installed after the pool was made. While drains fail, pages in arrays
+   neither form larger blocks nor go back to the system.
    */
   uint64_t array_drains_refused;
 } pageset_stats;
@@ -845,8 +845,7 @@ int pageset_order_for_bytes(size_t bytes, unsigned int *order);
  pages. pool and bytes may be NULL. A program that keeps only a pointer can free its pages by pageset_find
  and pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 
- Errors: EINVAL (the program has no pages that begin here). After this error, *pool is NULL and *bytes is
- 0.
+ Errors: EINVAL (the program has no pages that begin here). After EINVAL, *pool is NULL and *bytes is 0.
  */
 int pageset_find(const void *pages, struct pageset_pool **pool, size_t *bytes);
 

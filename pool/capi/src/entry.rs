@@ -87,9 +87,10 @@ impl Entry {
         if held.load(Relaxed) != Held::block(order).0 {
             return Push::Refused;
         }
-        // Clear the mark before the push. After the push, another thread may have the block.
+        // Clear the mark before the push. After the push, another thread may get the block and set its mark.
         held.store(Held::NOTHING.0, Relaxed);
-        // SAFETY: by the invariant, C had this block. Its mark is now cleared, so the block has no owner.
+        // SAFETY: by the invariant, C had this block. The block's mark was cleared above, so no other code
+        // can free the block.
         if unsafe { self.pool.push_frame(frame as u32, order) } { Push::Done } else { Push::Unpushed }
     }
 

@@ -34,8 +34,7 @@ pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut Maybe
 /// pages. pool and bytes may be NULL. A program that keeps only a pointer can free its pages by pageset_find
 /// and pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 ///
-/// Errors: EINVAL (the program has no pages that begin here). After this error, *pool is NULL and *bytes is
-/// 0.
+/// Errors: EINVAL (the program has no pages that begin here). After EINVAL, *pool is NULL and *bytes is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_find(
     pages: *const c_void,

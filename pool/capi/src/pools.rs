@@ -30,8 +30,8 @@ pub struct PoolHandle {
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
 /// The start and the end of the memory of each slot's pool. This table is separate from the entries, because
-/// another thread may destroy a pool during a search for an address. The search must not read the entry of
-/// such a pool.
+/// another thread may destroy a pool during a search for an address. A search must not read the entry of a
+/// destroyed pool.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
 /// Returns the entry of a handle, if the handle names a pool.
@@ -97,8 +97,8 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
 }
 
 /// The number of the pool that is made after `made` other pools. Each copy of the library in a process begins
-/// with another number, which depends on the copy's address. So for example the shared library refuses a
-/// handle of the static library.
+/// with another number, which depends on the copy's address. Because the numbers differ, the shared library
+/// for example refuses a handle of the static library.
 fn number(made: usize) -> usize {
     let place = ptr::from_ref(&MADE).addr();
     // A multiplication by the golden ratio spreads the first numbers evenly. Source: Knuth, The Art of

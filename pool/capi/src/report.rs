@@ -49,7 +49,7 @@ pub struct Stats {
     pub array_drains: u64,
     /// The number of restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Number of frees that the pool refused late, when it emptied an array. The cause of such a free is that
+    /// Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
     /// two threads freed the same pages at the same moment.
     pub bad_frees: u64,
     /// Bytes that allocations of zeroed memory have cleared.
@@ -65,9 +65,9 @@ pub struct Stats {
     /// Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
     /// part of the metadata is resident.
     pub metadata_bytes: u64,
-    /// How often a drain failed because the system refused membarrier(2). The cause is a filter of system
-    /// calls that was installed after the pool was made. While drains fail, pages in arrays neither form
-    /// larger blocks nor go back to the system.
+    /// How often a drain failed because the system refused membarrier(2). The system refuses this call if a
+    /// filter of system calls was installed after the pool was made. While drains fail, pages in arrays
+    /// neither form larger blocks nor go back to the system.
     pub array_drains_refused: u64,
 }
 

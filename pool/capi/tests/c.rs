@@ -342,7 +342,7 @@ fn the_page_of_calls_names_every_call_of_c_and_rust() {
     let mut sources = vec![read("pool/pageset/src/builder.rs"), read("pool/pageset/src/pages/mod.rs")];
     let files = std::fs::read_dir(root.join("pool/pageset/src/pool")).expect("the pool is there");
     sources.extend(files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")));
-    // These functions are hidden, or belong to other types.
+    // The following functions of the sources are hidden, or belong to other types.
     let left_out =
         ["alloc_first_of", "frames_in_use", "pop_frame", "push_frame", "builder", "with_worker", "bytes"];
     let calls = ["pub fn ", "pub unsafe fn "];

@@ -11,15 +11,15 @@ use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
 /// The longest sleep after a scan that leaves nothing to do while users or arrays have pages. If the interval
-/// between scans is longer than this time, the thread sleeps for the interval. The sleep must have an end,
-/// because a user may free pages into arrays without waking the thread.
+/// between scans is longer than `SLEEP_WITH_USERS`, the thread sleeps for the interval. The sleep must have
+/// an end, because a user may free pages into arrays without waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
 pub(crate) struct Background {
     /// The thread returns its end of the start channel, so that the joining thread frees the channel.
-    /// ThreadSanitizer does not see the atomics of the standard library. So ThreadSanitizer would report a
-    /// race if the pool's thread freed memory that the starting thread allocated.
+    /// ThreadSanitizer does not see the atomics of the standard library. ThreadSanitizer would therefore
+    /// report a race if the pool's thread freed memory that the starting thread allocated.
     thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }

@@ -30,8 +30,8 @@ const ZONE: ZoneId = ZoneId(0);
 /// The number of words of blocks that one hold of the lock may allocate. Usually, 12 words have enough blocks
 /// for half an array.
 const WORDS: usize = 12;
-/// The number of times that a waiting thread tries the lock before the thread sleeps. These tries take some
-/// microseconds.
+/// The number of times that a waiting thread tries the lock before the thread sleeps. All tries together take
+/// some microseconds.
 const SPINS: u32 = 100;
 
 /// The pool's frames, under one lock.

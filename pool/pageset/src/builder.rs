@@ -22,7 +22,7 @@ use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
-/// The most bytes of a pool: 4 TiB. So a frame number fits into 30 bits.
+/// The most bytes of a pool: 4 TiB. With this limit, a frame number fits into 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
 /// The origin of the memory.
@@ -221,7 +221,7 @@ impl Builder {
     pub fn build(self) -> Result<Pool, BuildError> {
         let pool = Pool::new(Shared::new(self.inner()?)?);
         // From here on, the kernel may have the address of a sequence's descriptor in this library, for an
-        // interrupted thread. So the library must stay loaded.
+        // interrupted thread. The library stays loaded for ever, so that the descriptor stays valid.
         sys::stay_loaded();
         if self.fork == Some(Fork::HandOver) {
             pool.prepare_forks()?;
@@ -314,7 +314,8 @@ mod tests {
 
     use super::*;
 
-    /// Simulates CPUs that appear after the pool is built. The ids of these CPUs are beyond the last array.
+    /// Simulates CPUs that appear after the pool is built. The ids of the simulated CPUs are beyond the last
+    /// array.
     #[test]
     fn cpus_beyond_the_arrays_use_the_base() {
         let mut last = CpuSet::new();

@@ -16,8 +16,8 @@ struct Place {
     pools: [AtomicUsize; DEPTH],
 }
 
-// The first value is a constant, and the value has no destructor. So a signal handler may use the value as
-// long as the thread lives.
+// The first value of the thread-local is a constant, and the thread-local has no destructor. A signal handler
+// may therefore use the thread-local as long as the thread lives.
 thread_local! {
     static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
 }

@@ -69,8 +69,9 @@ impl PerCpu {
     /// refused requests, because [`note_shortage`](Self::note_shortage) begins a new period when it shrinks
     /// the share.
     ///
-    /// Race: two threads count at once, or a thread counts while another thread shrinks the share. In this
-    /// race, a call is not counted, or the share is one step too large. Both outcomes are harmless.
+    /// Race: two threads count at once, or a thread counts while another thread shrinks the share. As a
+    /// result of the race, a call is not counted, or the share is one step too large. A call that is not
+    /// counted and a share that is one step too large are harmless.
     #[inline]
     fn has_grown(&self) -> bool {
         /// The number of calls of `fit` in a period, which take about 2 ms. (A guess.)
@@ -90,9 +91,9 @@ impl PerCpu {
     /// refused in one period, makes the arrays smaller.
     #[cold]
     pub(crate) fn note_shortage(&self, free: u64) {
-        /// This number of refused requests in a period makes the arrays smaller. With 1, a pool of 64 MiB
-        /// with 75 % in use had no arrays half of the time, and did not refuse fewer requests. (Decision
-        /// 0039.)
+        /// This number of refused requests in a period makes the arrays smaller. With `MANY` = 1, a pool of
+        /// 64 MiB with 75 % in use had no arrays half of the time, and did not refuse fewer requests.
+        /// (Decision 0039.)
         const MANY: u32 = 4;
         if self.refused.fetch_add(1, Relaxed) + 1 >= MANY {
             self.halvings.store(self.share().shrunk().halvings, Relaxed);

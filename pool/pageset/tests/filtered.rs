@@ -268,7 +268,7 @@ const OF_THE_TEST: [libc::c_long; 7] = [
 fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOnce(T)) {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
-    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in such a child.
+    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in a forked child.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -330,7 +330,7 @@ fn the_calls_that_the_guide_lists_are_all_that_taking_over_makes() {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
     let (mut done, mut says) = io::pipe().unwrap();
-    // SAFETY: the children have only this thread, and exit by `_exit`. glibc's heap works in such a child.
+    // SAFETY: the children have only this thread, and exit by `_exit`. glibc's heap works in a forked child.
     let owner = unsafe { libc::fork() };
     if owner == 0 {
         let pool = Pool::builder().size(BYTES).fork(Fork::HandOver).build().unwrap();

@@ -62,7 +62,7 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         Self::note(unsafe { System.alloc(layout) }, layout.size() as isize)
     }
 
@@ -70,13 +70,13 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         Self::note(unsafe { System.alloc_zeroed(layout) }, layout.size() as isize)
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         Self::note(start, -(layout.size() as isize));
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         unsafe { System.dealloc(start, layout) }
     }
 
@@ -84,7 +84,7 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         Self::note(
             unsafe { System.realloc(start, layout, new_size) },
             new_size as isize - layout.size() as isize,
@@ -105,9 +105,9 @@ fn with<T>(fails: Fails, work: impl FnOnce() -> T) -> (T, usize) {
     (outcome, FAILED.get())
 }
 
-/// Runs `work` again and again: first its first allocation fails, then its second, and so on. After these
-/// runs, does the same again, but all later allocations of a run fail too. Returns the number of allocations
-/// that `work` needs.
+/// Runs `work` once for each allocation that it makes, and lets only this allocation fail. After that, runs
+/// `work` once more for each allocation, and lets this allocation and all later allocations of the run fail.
+/// Returns the number of allocations that `work` needs.
 fn for_every_allocation(mut work: impl FnMut(Fails)) -> usize {
     let mut needed = 0;
     for fails in [Fails::One, Fails::From] {

@@ -85,7 +85,7 @@ fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
         assert_eq!(pool.trim().returned_bytes, 0);
         while pool.tick().more {}
         assert_eq!((pool.resize(HUGE), pool.resize(pages * HUGE)), (HUGE, pages * HUGE));
-        // Other pools take as many pages as they can get, and use these pages.
+        // Other pools take as many huge pages as they can get, and use these pages.
         let mut others: Vec<_> = (1..=8).rev().filter_map(|count| builder(count).build().ok()).collect();
         others.iter_mut().for_each(|other| drop(fill(other, 2)));
         let error = builder(1).build().unwrap_err();

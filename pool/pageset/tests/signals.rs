@@ -33,7 +33,7 @@ fn is_child() -> bool {
 /// Runs `work` in a child with one thread, so that this thread takes all signals. Fails if `work` returns
 /// `false` or panics.
 fn in_one_thread(work: impl FnOnce() -> bool) {
-    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in such a child.
+    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in a forked child.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
@@ -51,7 +51,8 @@ static POOLS: OnceLock<[Pool; 2]> = OnceLock::new();
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Allocates and frees blocks. The interrupted thread may be doing the same.
+/// Allocates and frees blocks. The thread that the handler interrupts may also be allocating or freeing a
+/// block.
 extern "C" fn handler(_: libc::c_int) {
     for pool in POOLS.get().into_iter().flatten() {
         for order in [0, 2, 5, 9] {

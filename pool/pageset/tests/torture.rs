@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// Pages with the pattern that their owner wrote.
+/// Pages of one owner, with the pattern that the owner wrote.
 struct Owned<'p> {
     pages: Pages<'p>,
     pattern: u64,
@@ -47,7 +47,7 @@ impl<'p> Owned<'p> {
         Self { pages, pattern }
     }
 
-    /// Fails if another owner has written to these pages since this owner wrote its pattern.
+    /// Fails if the pages' pattern has changed, which means that the pages have a second owner.
     fn check(&self) {
         for page in self.pages.chunks_exact(PAGE_BYTES) {
             let words = [&page[..8], &page[PAGE_BYTES - 8..]];
@@ -214,7 +214,7 @@ fn every_page_of_a_shared_pool_has_one_owner() {
 }
 
 /// Tests more threads than CPUs, so that the scheduler often preempts a thread inside a sequence. The kernel
-/// restarts such a sequence. No page may be lost or doubled by such a restart.
+/// restarts a sequence whose thread was preempted. No page may be lost or doubled by a restart.
 #[test]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn sequences_are_restarted() {

@@ -28,8 +28,9 @@ pub(crate) struct Pages {
 struct State {
     pages: Option<OwnedPages>,
     views: usize,
-    /// Whether a `with` block of the pages has ended. If there are still views, the end of the last view
-    /// frees the pages. After the end of the block, no new view can be made.
+    /// Whether a `with` block of the pages has ended. If views exist when the `with` block ends, the end of
+    /// the last view frees the pages. After the end of the `with` block, no new view of the pages can be
+    /// made.
     is_left: bool,
 }
 
@@ -39,7 +40,7 @@ impl Pages {
         Self { state: Mutex::new(State { pages: Some(pages), views: 0, is_left: false }), page_count, offset }
     }
 
-    /// Takes the pages out of this object. Returns `None` if the pages are free already.
+    /// Takes the pages out of this Python object. Returns `None` if the pages are free already.
     fn take(&self) -> PyResult<Option<OwnedPages>> {
         let mut state = self.state();
         if state.pages.as_ref().is_some_and(|pages| pages.pool().is_in_child()) {

@@ -24,8 +24,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
     /// not a hole. A call that fails adds no frame, except in a race: two CPUs add the same frames at once.
-    /// In this race, only one of the CPUs adds each frame. The CPU that loses the race gets `AlreadyManaged`,
-    /// but the pageblocks that this CPU added before stay added.
+    /// In a race of two CPUs that add the same frames, only one of the CPUs adds each frame. The CPU that
+    /// loses the race gets `AlreadyManaged`, but the pageblocks that this CPU added before stay added.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

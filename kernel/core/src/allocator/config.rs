@@ -50,7 +50,8 @@ pub struct Config<'c> {
     /// same node. With a ratio of 0, zones of this kind are not protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
     /// If the value is n, each page set's limit is 1/n of the zone divided by the number of CPUs, but at
-    /// least four batches. This setting is 0 or at least 8. With 0, the policy computes the limits.
+    /// least four batches. This setting is 0 or at least 8. If this setting is 0, the policy computes the
+    /// limits of page sets.
     pub percpu_pagelist_high_fraction: u32,
 }
 

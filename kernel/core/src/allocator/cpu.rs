@@ -74,7 +74,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Brings a CPU online. From this call on, the zones of the CPU's node divide the limits of page sets
-    /// among one more CPU. So do the zones of nodes without online CPUs.
+    /// among one more CPU. The zones of nodes without online CPUs also divide their limits among one more
+    /// CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

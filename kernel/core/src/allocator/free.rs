@@ -146,7 +146,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             // Race: the owner goes offline while this CPU adds the block to the owner's list. `cpu_offline`
             // first ends the owner's ownership of pageblocks, and then empties the owner's page set and list.
             // If the list was emptied before this CPU added the block, the pageblock has no owner now, and
-            // this CPU empties the list. So no block stays on the list.
+            // this CPU empties the list. In both orders, no block stays on the list of an owner that goes
+            // offline.
             if zone.body.owners.owner(frame) != Some(at.owner) {
                 self.drain_pageset(cpu, zone, at.owner);
             }

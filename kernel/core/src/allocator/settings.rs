@@ -19,9 +19,9 @@ pub(super) struct Settings {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Sets `percpu_pagelist_high_fraction`. With 0, the policy computes the limits of page sets. Any other
-    /// value must be at least 8 (spec §2.5). A page set uses the new limits from its next refill or free on.
-    /// The call drains nothing.
+    /// Sets `percpu_pagelist_high_fraction`. If the setting is 0, the policy computes the limits of page
+    /// sets. Any other value must be at least 8 (spec §2.5). A page set uses the new limits from its next
+    /// refill or free on. The call drains nothing.
     ///
     /// # Errors
     /// [`ConfigError::BadFraction`] for the values 1 to 7. The old value then stays.
@@ -48,8 +48,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.update_watermarks();
     }
 
-    /// Sets `watermark_boost_factor`, in 10 000ths of the high watermark. With 0, no new boost begins, and a
-    /// present boost stays.
+    /// Sets `watermark_boost_factor`, in 10 000ths of the high watermark. If the factor is 0, no new boost
+    /// begins, and a present boost stays.
     pub fn set_watermark_boost_factor(&self, factor: u32) {
         self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
     }

@@ -70,8 +70,8 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// Decides how many blocks of `order` a refill fetches (spec §2.7.2, §3.5, §3.7). May raise `high` and
-    /// the alloc factor.
+    /// Decides how many blocks of `order` a refill fetches (spec §2.7.2, §3.5, §3.7). The call may raise
+    /// `high` and the alloc factor.
     pub fn refill_size(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, order: Order) -> u32 {
         let Limits { batch, high_min, high_max } = limits;
         let mut size = batch;
@@ -242,8 +242,8 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// The number of pages that this free drains if `count` has reached `limit` (spec §2.8 `pcp_free`). May
-    /// raise the free factor.
+    /// The number of pages that this free drains if `count` has reached `limit` (spec §2.8 `pcp_free`). The
+    /// call may raise the free factor.
     pub(super) fn drain_size(&mut self, policy: &Policy, batch: i32, limit: i32, reason: DrainReason) -> i32 {
         if reason == DrainReason::FreeHigh {
             let most = scaled(batch, policy.scale_max);

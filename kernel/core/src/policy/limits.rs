@@ -54,7 +54,7 @@ pub struct LimitInputs {
     /// The zone's low watermark in frames, including the boost.
     pub low_watermark: u64,
     /// Number of online CPUs of the zone's node, or of all online CPUs if the node has no online CPU. A CPU
-    /// that is just coming online counts too.
+    /// that is just coming online counts as an online CPU.
     pub sharers: u32,
     /// `percpu_pagelist_high_fraction`, or 0 if this sysctl is not set.
     pub fraction: u32,

@@ -241,7 +241,8 @@ fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
 fn i16_an_allocation_halves_the_free_history_once() {
     let (machine, mut stock) = with_history(800);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "901 pages freed, less is kept back");
-    // The allocation halves the history of 300 pages. Then 602 pages are freed until the drain.
+    // The allocation halves the history of 300 pages. After the allocation, 602 pages are freed until the
+    // drain.
     let (machine, mut stock) = with_history(300);
     machine.alloc(CPU, 0);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 300 / 2 + 602);
@@ -251,8 +252,9 @@ fn i16_an_allocation_halves_the_free_history_once() {
         .allocator
         .alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots)
         .expect("memory enough");
-    // If the bulk allocation does not halve the history, the history has 300 + 621 pages. Otherwise the
-    // history would have 150 + 621 pages. A drain takes at most the limit minus a batch.
+    // If the bulk allocation does not halve the history, the history has 300 + 621 pages. If the bulk
+    // allocation halved the history, the history would have 150 + 621 pages. A drain takes at most the limit
+    // minus a batch.
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "the bulk interface does not halve");
 }
 

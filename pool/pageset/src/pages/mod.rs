@@ -337,9 +337,10 @@ impl<'p> Pages<'p> {
     ///   of a pageblock are in use, and not their blocks. In such a pageblock, the function accepts parts of
     ///   blocks.
     ///
-    /// The function also returns `None` if it cannot check the pages. No check is possible in a child of
-    /// [`fork`](crate::Fork), and in a signal handler whose thread was interrupted inside an operation of the
-    /// same pool. Use this function for debugging, and for callers in other languages. O(CPUs).
+    /// The function also returns `None` if it cannot check the pages. The function cannot check pages in a
+    /// child of [`fork`](crate::Fork), or in a signal handler whose thread was interrupted inside an
+    /// operation of the same pool. Use this function for debugging, and for callers in other languages.
+    /// O(CPUs).
     ///
     /// # Safety
     /// The caller promises the same as for `from_raw`, because the check accepts pages that were freed and

@@ -203,8 +203,9 @@ impl<P: PoolRef> Deref for OwnedPages<P> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the pool is mapped as long as this value lives. Its bytes are initialised, by the system or
-        // by an earlier owner. By the invariant, this value is the only owner of these pages.
+        // SAFETY: the pool is mapped as long as this value lives. The pool's bytes are initialised, by the
+        // system or by an earlier owner of the pages. By the invariant, this value is the only owner of these
+        // pages.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.page_count() * PAGE_BYTES) }
     }
 }

@@ -14,7 +14,8 @@ use crate::pages::Span;
 use crate::sys::advice::{Discarded, discard};
 use crate::sys::link;
 
-/// Says how frames must be freed later. The value is a bit of the list's words that no [`Span`] uses.
+/// How an operation must free frames that were left to it. The value is a bit of the list's words that no
+/// [`Span`] uses.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Deferred {

@@ -199,8 +199,8 @@ impl Inner {
         outcome
     }
 
-    /// The end of the lowest `kept` pageblocks that are whole and resident. These pageblocks stay, because
-    /// the pool uses the lowest whole pageblocks first.
+    /// The end of the lowest `kept` pageblocks that are whole and resident. The lowest pageblocks stay,
+    /// because the pool uses the lowest whole pageblocks first.
     fn end_of_kept(&self, kept: usize) -> u32 {
         let is_resident = |block: &u32| {
             matches!(self.ledger.block(*block as usize), ReturnState::Resident | ReturnState::Idle)

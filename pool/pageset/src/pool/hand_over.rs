@@ -1,10 +1,11 @@
 //! Lets a child take its parent's pool over when the parent has ended, for example after daemon(3).
 //!
 //! The child has a copy of the memory and of the tables. Two races could make the copy wrong. First, another
-//! thread of the parent may be changing a table under a lock. So the thread that forks takes all locks of the
-//! pool before the fork. Second, threads change arrays without these locks. So the forking thread empties the
-//! arrays before the fork. The child forgets blocks that other threads put into arrays after this step and
-//! before the fork, and these blocks stay in use for ever.
+//! thread of the parent may be changing a table under a lock. To prevent the first race, the thread that
+//! forks takes all locks of the pool before the fork. Second, threads change arrays without these locks. To
+//! prevent the second race, the forking thread empties the arrays before the fork. The child forgets blocks
+//! that other threads put into arrays after this step and before the fork, and these blocks stay in use for
+//! ever.
 //!
 //! The child waits for the end of the process that owns the pool, because a pool can have only one owner.
 
@@ -129,8 +130,8 @@ thread_local! {
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
-/// Marks that this thread uses [`POOLS`]. `None` in a signal handler that interrupted its thread during such
-/// a use.
+/// Marks that this thread uses [`POOLS`]. `None` in a signal handler that interrupted its thread during a use
+/// of [`POOLS`].
 fn enter_pools() -> Option<Inside> {
     Inside::of(ptr::from_ref(&POOLS).addr())
 }

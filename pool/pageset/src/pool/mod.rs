@@ -90,8 +90,8 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// A signal handler may allocate pages and drop them. If the handler interrupted its thread inside an
 /// operation of the same pool, an allocation that this CPU's array cannot serve returns
 /// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later. In
-/// such a handler, other methods do nothing, as in a child of [`Fork`](crate::Fork). So no method waits for
-/// the operation that the handler interrupted. A handler must not call [`Pool::populate`] or
+/// such a handler, other methods do nothing, as in a child of [`Fork`](crate::Fork). No method waits for the
+/// operation that a signal handler interrupted. A handler must not call [`Pool::populate`] or
 /// [`Pool::backing`], and must not build or drop a pool.
 pub struct Pool {
     /// The pool's thread, if it has one. `drop` stops the thread before it drops the last reference to
@@ -158,8 +158,9 @@ pub(crate) struct Inner {
     pub(crate) hand_over: Option<HandOver>,
 }
 
-// A pool calls `on_shortage` and `progress` only between its own changes, and holds no lock of its tables. So
-// the pool still works after these functions panic. Pages refer to these types, so the same holds for pages.
+// A pool calls `on_shortage` and `progress` only between its own changes, and holds no lock of its tables.
+// The pool therefore still works after `on_shortage` or `progress` has panicked. Pages refer to the pool, and
+// still work too.
 impl UnwindSafe for Pool {}
 impl RefUnwindSafe for Pool {}
 impl RefUnwindSafe for Inner {}

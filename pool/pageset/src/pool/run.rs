@@ -109,7 +109,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::NoRun`] if no such 1 GiB is free. Otherwise the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::NoRun`] if no contiguous, aligned 1 GiB is free. Otherwise the errors of
+    /// [`alloc`](Self::alloc).
     pub fn alloc_gib(&self) -> Result<Pages<'_>, AllocError> {
         let frames = HugePageSize::Gib1.bytes() / PAGE_BYTES;
         Ok(self.handed_out(self.run_of(frames, frames)?))

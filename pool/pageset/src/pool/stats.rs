@@ -40,9 +40,9 @@ pub struct Stats {
     pub array_flushes: u64,
     /// How often the pool emptied the arrays of all CPUs.
     pub array_drains: u64,
-    /// How often a drain failed because the system refused membarrier(2). The cause is a filter of system
-    /// calls that was installed after the pool was built. While drains fail, pages in arrays neither form
-    /// larger blocks nor go back to the system.
+    /// How often a drain failed because the system refused membarrier(2). The system refuses this call if a
+    /// filter of system calls was installed after the pool was built. While drains fail, pages in arrays
+    /// neither form larger blocks nor go back to the system.
     pub array_drains_refused: u64,
     /// How often the kernel restarted a sequence, in all pools of the process.
     pub rseq_restarts: u64,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The most bytes of a line that `show` gets. Only lines with file names are longer.
+/// The most bytes of a line that `show` gets. Only lines with file names can be longer than 8192 bytes.
 const LINE_BYTES: usize = 8192;
 
 /// Passes the lines of a file to `show`. Cuts each line at its first byte that is not UTF-8, and after

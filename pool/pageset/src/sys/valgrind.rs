@@ -18,8 +18,8 @@ pub(crate) enum Bytes {
 
 /// Whether valgrind's memcheck runs this process. Always `false` on processors other than x86-64.
 ///
-/// Only memcheck answers this request. So under callgrind, the pool informs no tool, and callgrind counts
-/// only the pool's own instructions.
+/// Only memcheck answers this request. Under callgrind, the pool therefore informs no tool, and callgrind
+/// counts only the pool's own instructions.
 pub(crate) fn is_memcheck() -> bool {
     let byte = 0_u8;
     request(Bytes::Defined as usize, (&raw const byte).addr(), 1) != 0

@@ -259,8 +259,8 @@ fn a_userfaultfd_passes_to_the_next_owner_unless_it_is_unregistered() {
     }
 }
 
-/// Tests that a process that has a pool's file can read the whole pool. So if virtual machines must not read
-/// each other's memory, each virtual machine needs a pool of its own.
+/// Tests that a process that has a pool's file can read the whole pool. If virtual machines must not read
+/// each other's memory, each virtual machine therefore needs a pool of its own.
 #[test]
 fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let [pool, other] = [(); 2].map(|()| pool(Backing::Memfd));

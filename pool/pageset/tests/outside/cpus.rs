@@ -58,8 +58,8 @@ impl Cpuset {
             return Err(io::Error::other("no cgroup with a cpuset controller is mounted"));
         }
         fs::create_dir(&set.0)?;
-        // In version 1, a new cpuset has no memory nodes. In version 2, a new cpuset inherits its parent's
-        // nodes.
+        // In version 1 of cgroups, a new cpuset has no memory nodes. In version 2 of cgroups, a new cpuset
+        // inherits its parent's nodes.
         fs::write(set.0.join("cpuset.mems"), "0")?;
         Ok(set)
     }

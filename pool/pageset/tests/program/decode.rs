@@ -122,7 +122,7 @@ pub(super) enum Step {
     },
 }
 
-/// Reads the bytes of a program as numbers. After the last byte, all numbers are 0.
+/// Reads the bytes of a program as numbers. When all bytes have been read, every further number is 0.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {

@@ -79,8 +79,8 @@ impl Random {
     }
 }
 
-/// Runs threads that allocate pages and free each other's pages, while one thread scans for idle memory. At
-/// the end, all pages must be free.
+/// Runs threads that allocate pages and free each other's pages, while one thread scans for idle memory. When
+/// the threads have ended, all pages must be free.
 pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
     let handed_over = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

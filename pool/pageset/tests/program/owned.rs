@@ -4,8 +4,8 @@ use pageset::{PAGE_BYTES, Pages};
 
 /// Words of a page.
 const WORDS: usize = PAGE_BYTES / 8;
-/// The number of pages of a block that have the pattern. Writing more pages would take most of the test's
-/// time.
+/// The number of pages of a block that the test fills with a pattern. Writing whole large blocks would take
+/// most of the test's time.
 const WRITTEN: usize = 16;
 
 /// The pattern of some pages.

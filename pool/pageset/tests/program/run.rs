@@ -65,8 +65,8 @@ impl Setup {
         let mut builder = Pool::builder().size(self.bytes);
         match (self.memory, lent) {
             (Memory::Of(backing), _) => builder = builder.backing(backing),
-            // SAFETY: the memory is initialised and outlives the pool. Only the pool uses it until the pool
-            // is dropped.
+            // SAFETY: the memory is initialised and outlives the pool. Only the pool uses the memory until
+            // the pool is dropped.
             (Memory::Lent, Some(lent)) => builder = unsafe { builder.region(lent.start, self.bytes) },
             (Memory::Lent, None) => unreachable!("the caller has allocated it"),
         }

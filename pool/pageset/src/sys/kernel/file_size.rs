@@ -1,5 +1,5 @@
 //! Sets a file's size. If the size exceeds the process's limit (`ulimit -f`), the kernel also sends SIGXFSZ,
-//! which would end the program. So this module blocks the signal and consumes it.
+//! which would end the program. This module blocks SIGXFSZ and consumes it, so that the program does not end.
 
 use std::io;
 use std::mem::MaybeUninit;
