@@ -48,8 +48,8 @@ impl Bell {
         }
     }
 
-    /// Holds the lock that a ring takes to wake the thread. The holder must take no other lock of the same
-    /// pool.
+    /// Holds the lock that a ring of the bell takes to wake the pool's thread. The holder must take no other
+    /// lock of the same pool.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Option<Thread>> {
         self.thread.lock()
     }

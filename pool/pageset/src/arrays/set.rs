@@ -173,8 +173,8 @@ impl<'a> View<'a> {
         self.take_last(part.capacity(), |entry| part.push_front(entry));
     }
 
-    /// Takes up to `limit` blocks, beginning with the block that was put last. The blocks are not counted as
-    /// pops. The caller must be the only thread that may change the stack now.
+    /// Takes up to `limit` blocks from the stack, beginning with the block that was put last. The blocks are
+    /// not counted as pops. The caller must be the only thread that may change the stack now.
     pub(super) fn take_last(&self, limit: usize, take: impl FnMut(Entry)) {
         let head = self.head.load(Relaxed);
         let count = (head & COUNT_MASK) as usize;

@@ -120,12 +120,12 @@ fn first_byte(pool: &Inner, span: Span) -> NonNull<u8> {
 impl<'p> Pages<'p> {
     #[inline(always)]
     pub(crate) fn of_block(pool: &'p Inner, frame: u32, order: Order) -> Self {
-        // INVARIANT: the caller has just allocated this block.
+        // INVARIANT: the caller has just allocated the block at `frame`.
         Self { pool, span: Span::block(frame, order) }
     }
 
     pub(crate) fn of_run(pool: &'p Inner, frame: u32, count: u32) -> Self {
-        // INVARIANT: the caller has just allocated these frames.
+        // INVARIANT: the caller has just allocated the run's frames.
         Self { pool, span: Span::of(frame, count) }
     }
 

@@ -125,8 +125,8 @@ fn reserve(pages: &mut Vec<Pages<'_>>, more: usize) -> Result<(), AllocError> {
 }
 
 impl Inner {
-    /// The number of single pages that users could still get. Other threads may change this number at any
-    /// time.
+    /// The number of single pages that users could still get. Other threads may change the number of pages
+    /// that users could get at any time.
     fn left_frames(&self) -> usize {
         let free = self.capacity.limit().saturating_sub(self.capacity.out()) + self.percpu.frames();
         usize::try_from(free.min(u64::from(self.frames))).unwrap_or(usize::MAX)

@@ -211,8 +211,8 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
     }
 }
 
-/// Tests pages that stay allocated, but give their memory back and so lose their contents. The adjacent pages
-/// keep their memory and contents.
+/// Tests pages that stay allocated, but give their memory back and so lose their contents. The pages next to
+/// a discarded page keep their memory and contents.
 #[test]
 fn memory_of_pages_in_use_goes_back_and_reads_as_zeros() {
     for backing in [Backing::Plain, Backing::Memfd] {

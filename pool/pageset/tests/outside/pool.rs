@@ -413,7 +413,7 @@ fn a_callers_region_is_used_and_kept() {
     drop(page);
     assert!(pool.alloc_zeroed(order(3)).unwrap().iter().all(|byte| *byte == 0));
     assert_eq!(pool.trim().returned_bytes, 0);
-    // SAFETY: one page into 8 MiB.
+    // SAFETY: the mapping has 8 MiB, so an address one page after its start lies in the mapping.
     let odd_start = unsafe { start.add(PAGE_BYTES) };
     // SAFETY: the memory is initialised and outlives the pool. The earlier pool does not use it now.
     let odd = unsafe { Pool::builder().region(odd_start, 4 * MIB) }.build();

@@ -67,7 +67,7 @@ pub(super) enum Step {
     Free {
         which: usize,
     },
-    /// Frees each `nth` of the held pages.
+    /// Frees every `nth` of the pages that the program holds.
     FreeSome {
         nth: usize,
     },

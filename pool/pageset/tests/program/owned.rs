@@ -75,7 +75,7 @@ impl<'p> Owned<'p> {
     }
 }
 
-/// Fails if one of these pages is not zero. Checks all pages of a small block, and some pages of a large
+/// Fails if one of the given pages is not zero. Checks all pages of a small block, and some pages of a large
 /// block.
 #[track_caller]
 pub(super) fn check_zero(pages: &Pages<'_>, seed: u64) {
