@@ -19,7 +19,8 @@ pub enum AllocError {
     NoEligibleZone,
     /// The CPU does not exist.
     BadCpu(CpuId),
-    /// A request cannot name this type. Requests name only unmovable, movable and reclaimable memory.
+    /// The request names a type that no request can name. Requests name only unmovable, movable and
+    /// reclaimable memory.
     BadType(MigrateType),
     /// The bulk interface allocates single pages only.
     BulkOrder(Order),

@@ -126,7 +126,7 @@ pub enum Event {
         zone: ZoneId,
         /// The new `high`, in pages.
         high: i32,
-        /// Number of pages above the new `high`. The tick drains these pages next.
+        /// Number of pages above the new `high`. The tick drains the pages above `high` next.
         excess: u32,
     },
     /// An operation of this CPU took a zone's lock.

@@ -59,9 +59,9 @@ pub trait FrameAllocator {
     /// Allocates a block like [`alloc`](Self::alloc). If there is no memory for the request, calls `reclaim`
     /// before the allocation fails. `reclaim` gets two arguments: the highest kind of zone that the request
     /// may use, and the number of frames that the request wants. `reclaim` returns the number of frames that
-    /// it freed. If this number is not 0, the allocation tries again. The allocator holds no lock during the
-    /// call, so `reclaim` may use the same allocator. If a program does not call this method, the compiler
-    /// leaves the method's code out.
+    /// it freed. If the returned number is not 0, the allocation tries again. The allocator holds no lock
+    /// during the call, so `reclaim` may use the same allocator. If a program does not call this method, the
+    /// compiler leaves the method's code out.
     ///
     /// # Errors
     /// See [`AllocError`].

@@ -656,8 +656,8 @@ int pageset_join(struct pageset_pool *pool, void *pages, size_t page_count, size
 
 /*
  Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
- be NULL) is the number of freed pages. After an error, this number is the index of the page that the call
- could not free.
+ be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
+ not free.
 
  Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
  */

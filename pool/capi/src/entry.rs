@@ -97,7 +97,7 @@ impl Entry {
     /// Frees a block after [`push`](Self::push) has returned `Unpushed`.
     ///
     /// # Errors
-    /// `EPERM` in a child of `fork`. After this error, C still has the block.
+    /// `EPERM` in a child of `fork`. After `EPERM`, C still has the block.
     pub(crate) fn free_unpushed(&self, address: usize, page_count: usize) -> Result<(), Failure> {
         let frame = self.frame(address);
         self.note(frame, page_count);

@@ -179,8 +179,8 @@ pub extern "C" fn pageset_join(
 }
 
 /// Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
-/// be NULL) is the number of freed pages. After an error, this number is the index of the page that the call
-/// could not free.
+/// be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
+/// not free.
 ///
 /// Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
 #[unsafe(no_mangle)]

@@ -61,8 +61,8 @@ struct Apart<T>(T);
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
-    /// Blocks that flushes of arrays left for the next refill of an array. The allocator counts these blocks
-    /// as in use.
+    /// Blocks that flushes of arrays left for the next refill of an array. The allocator counts blocks that
+    /// were passed on as in use.
     passed: Passed,
     allocator: Allocator,
     /// The frame behind the last run that would waste much of its last pageblock.
@@ -163,7 +163,7 @@ impl Base {
     }
 
     /// Fetches up to `wanted` blocks for an array. If the batch is empty, first moves blocks that flushes
-    /// passed on into the batch. If these blocks are too few, allocates further blocks, and returns the
+    /// passed on into the batch. If too few blocks were passed on, allocates further blocks, and returns the
     /// further blocks as words.
     #[inline]
     pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {

@@ -162,8 +162,8 @@ impl Builder {
     /// A pinned pool gives no memory back: not by its thread, not by [`Pool::tick`], [`Pool::trim`],
     /// [`Pool::resize`] or [`Pages::discard`](crate::Pages::discard), and not when memory is short. A pinned
     /// pool has a thread only for [`Prezero`](crate::Prezero). Pinning a pool locks no memory, so pinning
-    /// does not count towards the limit `ulimit -l`. The registration may count towards this limit.
-    /// [`Pool::populate`] may run before or after the registration.
+    /// does not count towards the limit `ulimit -l`. A registration with a device may count towards `ulimit
+    /// -l`. [`Pool::populate`] may run before or after the registration.
     ///
     /// The program itself must do two things. First, set [`Fork::Hide`], because before Linux 5.12 the
     /// parent's first write after a fork may put a copy of the page behind its address. Second, free pages

@@ -62,8 +62,8 @@ pub(crate) struct Ledger {
     /// Reading this byte saves reading eight words of `dirty`.
     all_dirty: Box<[AtomicU8]>,
     /// A bit for each pageblock, which is set while the pageblock is neither `Fresh` nor `Returned`. The bit
-    /// may be cleared a moment late. With these bits, a scan for idle memory skips the untouched pageblocks
-    /// of a large pool.
+    /// may be cleared a moment late. Because of the bits, a scan for idle memory skips the untouched
+    /// pageblocks of a large pool.
     in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
 }
@@ -94,8 +94,8 @@ impl Ledger {
             + size_of_val(&*self.in_use)
     }
 
-    /// Notes that a user gets these frames, and returns whether all of them are zero. After this call, these
-    /// frames count as dirty.
+    /// Notes that a user gets these frames, and returns whether all of them are zero. After the call, the
+    /// frames that the user gets count as dirty.
     pub(crate) fn hand_out(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
         if frames.start.is_multiple_of(64) && frames.end.is_multiple_of(64) {

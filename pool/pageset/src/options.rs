@@ -54,9 +54,9 @@ pub enum Numa {
     /// A page comes from the node of the CPU that first touches the page. Hugetlb pages come from the node of
     /// the CPU that builds the pool.
     FirstTouch,
-    /// Only the node with this number provides memory.
+    /// Only the node with the given number provides memory.
     Bind(u16),
-    /// Pages come from each of these nodes in turn. Bit `n` stands for node `n`.
+    /// Pages come from each of the given nodes in turn. Bit `n` stands for node `n`.
     Interleave(u64),
 }
 

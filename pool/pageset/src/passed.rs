@@ -62,7 +62,7 @@ impl Passed {
     }
 
     /// Passes the blocks that were put last, at most `limit`, to `take` as one slice. Returns the number of
-    /// these blocks.
+    /// blocks that `take` got.
     #[inline]
     pub(crate) fn take(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) -> usize {
         let Some(kept) = self.0.get_mut(class as usize) else { return 0 };

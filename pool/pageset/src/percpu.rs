@@ -174,8 +174,8 @@ impl PerCpu {
         }
     }
 
-    /// Begins an operation that takes locks. Returns `None` in a signal handler that interrupted such an
-    /// operation of this pool, and if the thread is inside of too many other pools.
+    /// Begins an operation that takes locks. Returns `None` in a signal handler that interrupted a
+    /// lock-taking operation of this pool, and if the thread is inside of too many other pools.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }

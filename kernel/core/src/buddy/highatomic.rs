@@ -90,7 +90,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "a zone too large for miri")]
     fn the_reserve_ends_at_its_limit() {
-        // One percent of this zone is exactly one pageblock.
+        // One percent of the test's zone is exactly one pageblock.
         for (rules, reserved) in [(BuddyRules::LINUX_6_12, 512), (BuddyRules::LINUX_6_1, 1024)] {
             let mut bench = Bench::new(51_200, rules);
             for frame in [0, 1024, 2048, 3072] {

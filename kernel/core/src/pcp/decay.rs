@@ -7,7 +7,7 @@ use crate::policy::Policy;
 /// The result of one decay of a page set's `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decayed {
-    /// Number of pages above the new `high`. The caller drains these pages, beginning with list 0.
+    /// Number of pages above the new `high`. The caller drains the pages above `high`, beginning with list 0.
     pub excess: i32,
     /// Whether the next tick may have to lower `high` or drain pages.
     pub is_unfinished: bool,

@@ -37,7 +37,7 @@ impl<const ENTRIES: usize> Stack<ENTRIES> {
 
 /// The bits of the head word that count entries.
 pub(crate) const COUNT_MASK: u64 = 0xffff;
-/// A pop adds this number to the head word: the number of pops grows by 1, and the number of blocks falls by
+/// A pop adds `POP_STEP` to the head word: the number of pops grows by 1, and the number of blocks falls by
 /// 1.
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 

@@ -150,7 +150,7 @@ impl<P: PoolRef> OwnedPages<P> {
     /// Does the same as [`Pages::join`].
     ///
     /// # Errors
-    /// Returns `next` in the cases of `Pages::join`.
+    /// Returns `next` if [`Pages::join`] would return it.
     pub fn join(&mut self, next: Self) -> Result<(), Self> {
         let is_same = std::ptr::eq(&raw const *self.pool, &raw const *next.pool);
         if !is_same || !self.pool.inner().join(&mut self.pages, next.pages) {

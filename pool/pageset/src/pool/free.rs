@@ -75,8 +75,8 @@ impl Inner {
         match span.order() {
             Some(order) => {
                 let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
-                // Frames that were cut from a larger run may be several blocks in the base. Free such frames
-                // as a range.
+                // Frames that were cut from a larger run may be several blocks in the base. Free frames that
+                // may be several blocks as a range.
                 let freed = freed.or_else(|error| match order {
                     Order::MAX => self.base.free_range(frames),
                     _ => Err(error),

@@ -89,7 +89,8 @@ impl Pool {
     /// With [`Worker::None`], the call ends the thread, and waits until a scan that has begun is over.
     ///
     /// # Errors
-    /// The system's error if the thread cannot be started. After this error, the policy has not changed.
+    /// The system's error if the thread cannot be started. If the call returns an error, the policy has not
+    /// changed.
     pub fn set_returns(&self, returns: ReturnPolicy) -> io::Result<()> {
         let Ok((inner, _inside)) = self.enter() else { return Ok(()) };
         let _no_other_starts_or_ends_it = inner.worker.lock();

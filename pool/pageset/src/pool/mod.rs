@@ -142,7 +142,7 @@ pub(crate) struct Inner {
     pub(crate) worker: Lock<()>,
     /// Allows only one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
-    /// The number of pageblocks out of service. The ledger marks these pageblocks as `Retired`.
+    /// The number of pageblocks out of service. The ledger marks pageblocks out of service as `Retired`.
     pub(crate) retired: Lock<usize>,
     /// A thread holds this lock while it isolates free blocks for a moment, to discard or clear them.
     pub(crate) returning: Lock<()>,

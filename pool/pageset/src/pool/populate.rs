@@ -175,8 +175,8 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
             }
             let end = (start + CHUNK_BYTES).min(self.total);
             let blocks = start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-            // Set this number before the system call, so that no scan gives back memory that this thread
-            // populates.
+            // Raise `populated_blocks` before the system call, so that no scan gives back memory that this
+            // thread populates.
             self.inner.populated_blocks.fetch_max(blocks.end as u32, Relaxed);
             let outcome = advice::populate(&self.inner.memory, start..end);
             let Ok(mut state) = self.state.lock() else { return };

@@ -97,7 +97,7 @@ impl HotPage {
 
 impl Drop for HotPage {
     fn drop(&mut self) {
-        // Forget the pool before other memory can be mapped at this address.
+        // Forget the pool before other memory can be mapped at the address of the pool's `Hot`.
         forget(self.hot());
     }
 }

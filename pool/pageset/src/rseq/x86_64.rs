@@ -25,12 +25,12 @@ pub(crate) fn restarts() -> u64 {
 const CPU_SHIFT: u32 = size_of::<CpuArrays>().trailing_zeros();
 const _: () = assert!(size_of::<CpuArrays>() == 1 << CPU_SHIFT);
 
-/// An area of this size has all fields that this module uses. Source: the size of `struct rseq` in Linux
-/// 4.18.
+/// A registered area of 20 bytes has all fields that this module uses. Source: the size of `struct rseq` in
+/// Linux 4.18.
 const AREA_BYTES_MIN: u32 = 20;
 
 /// The distance in bytes from each thread's thread pointer to its registered area. The function [`area`]
-/// finds this distance.
+/// finds the distance of the area.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area(NonZeroIsize);
 

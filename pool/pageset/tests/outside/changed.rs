@@ -39,8 +39,8 @@ fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     block(pool)
 }
 
-/// The line of `/proc/self/smaps` that begins with `key`, for the mapping that contains an address. With an
-/// empty key, returns the mapping's first line.
+/// The line of `/proc/self/smaps` that begins with `key`, for the mapping that contains an address. If `key`
+/// is empty, returns the mapping's first line.
 fn smaps(address: usize, key: &str) -> String {
     let text = fs::read_to_string("/proc/self/smaps").unwrap();
     let mut is_inside = false;

@@ -100,7 +100,7 @@ pub(super) struct Run<'p> {
     pub(super) setup: &'p Setup,
     pub(super) pool: &'p Pool,
     pub(super) held: Vec<Owned<'p>>,
-    /// Pages without an owner in Rust.
+    /// Pages that the program holds as `RawPages`, without an owner in Rust.
     raw: Vec<(RawPages, Pattern)>,
     freed: Vec<RawPages>,
     model: Model,
@@ -454,7 +454,7 @@ impl<'p> Run<'p> {
         stats
     }
 
-    /// Reads the file as another process would.
+    /// Reads the pool's file as another process would.
     fn read_file(&self, which: usize) {
         // SAFETY: this function writes nothing through the file.
         let file = unsafe { self.pool.memfd() };
