@@ -62,8 +62,8 @@ pub(crate) struct Ledger {
     /// Reading this byte saves reading eight words of `dirty`.
     all_dirty: Box<[AtomicU8]>,
     /// A bit for each pageblock, which is set while the pageblock is neither `Fresh` nor `Returned`. The bit
-    /// may be cleared a moment late. Because of the bits, a scan for idle memory skips the untouched
-    /// pageblocks of a large pool.
+    /// may be cleared a moment late. A scan for idle memory reads the bits to skip the untouched pageblocks
+    /// of a large pool.
     in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
 }

@@ -197,7 +197,7 @@ const OPERATIONS: [Operation; 21] = [
 ];
 
 /// Tests that an exhausted heap makes no operation of the list fail, because no operation of the list uses
-/// the heap. All frees are in the list.
+/// the heap. The list of operations has every way to free pages.
 #[test]
 fn fault_06_operations_of_a_pool_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {

@@ -29,7 +29,7 @@ use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, St
 pub type FrameIndex = u32;
 
 /// Links of a block's first frame: the previous and the next block in its list. All-zero bytes are a valid
-/// value.
+/// value of this type.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct FrameLinks {

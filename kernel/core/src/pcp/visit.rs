@@ -12,7 +12,7 @@ use crate::policy::{Counting, DrainOrder, FirstList, HAS_LAB};
 pub struct DrainFrom {
     /// Smallest number of pages to drain.
     pub pages: i32,
-    /// The first list that the drain visits. A round-robin drain ignores this field.
+    /// The first list that the drain visits. A round-robin drain ignores the field `list`.
     pub list: ListIndex,
 }
 

@@ -399,8 +399,8 @@ pub enum DrainOrder {
 ///
 /// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When the number
 /// of pages reaches `high`, a free counts the blocks, or the pages of the class, too. The free drains only if
-/// this second count also reaches `high`. Policies of real kernels compare only pages, so they do not pay for
-/// other counts.
+/// the number of blocks, or the pages of the class, also reaches `high`. Policies of real kernels compare
+/// only pages, so they do not pay for other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
