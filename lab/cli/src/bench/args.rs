@@ -73,7 +73,8 @@ pub(crate) struct BenchPagesArgs {
     /// Find the best method for programs on this machine, in a second, instead of measuring everything
     #[arg(long, conflicts_with_all = ["quick", "svg", "seed"])]
     pub(crate) choose: bool,
-    /// Measure a tenth of the rounds, and no page of 1 GiB: takes less than a minute
+    /// Measure huge pages in a tenth of the rounds, base pages in a fifth, and no page of 1 GiB: takes less
+    /// than a minute
     #[arg(long)]
     pub(crate) quick: bool,
     /// Seed for the random order of measurements and for random targets

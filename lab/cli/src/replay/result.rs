@@ -361,8 +361,9 @@ impl Finished {
         notes
     }
 
-    /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how much the replay
-    /// under that kernel's policy differs from these counts.
+    /// Notes on how far the rows can be trusted. The notes compare the recorded kernel's own counts with the
+    /// own row, and report few zone visits, wide intervals, a window shorter than the recording, and unknown
+    /// contents of page sets at the beginning.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel().filter(|kernel| kernel.visits() != Some(0)) {

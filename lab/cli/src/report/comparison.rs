@@ -13,8 +13,8 @@ use super::settings;
 struct Figure {
     title: &'static str,
     unit: &'static str,
-    /// A difference of this size, in the figure's unit, is too small to notice. The value is added to both
-    /// figures before they are compared.
+    /// A difference between two recordings' figures, in `unit`, that is too small to notice. `little` is
+    /// added to the figures of both recordings before the ratio of the sums is computed.
     little: f64,
     /// Returns the recording's figure, rounded to a whole number of `unit`. `None` if the recording does not
     /// have the figure.

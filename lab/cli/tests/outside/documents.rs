@@ -248,7 +248,7 @@ fn python_has_every_key() {
     assert_eq!(fields("advice.py", "Forecast"), keys(&advice["forecasts"][0]));
     let replay = json(&["replay", TRACE, "--policy", TWO, "--format", "json"]);
     let mut row = keys(&replay["rows"][0]);
-    // The Python package computes these fields.
+    // The JSON has these keys too, but the Python class computes their values from its fields.
     for computed in ["visits", "hit_percent", "pages_per_acquisition"] {
         assert!(row.remove(computed), "{computed}");
     }

@@ -24,7 +24,7 @@ fn data(html: &str) -> Value {
     serde_json::from_str(&html[from..end]).expect("the values are JSON")
 }
 
-/// All parts of a page that have this kind.
+/// Returns the value of the key `kind` in each part of the page that has this key.
 fn parts<'p>(page: &'p Value, kind: &'p str) -> impl Iterator<Item = &'p Value> + 'p {
     let sections = page["sections"].as_array().expect("sections").iter();
     let parts = sections.flat_map(|section| section["parts"].as_array().expect("parts"));

@@ -9,7 +9,7 @@ use pageset_report::{Cell, Column, Row, Table};
 /// touch and copy + touch.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// An aim, with the measured ratio.
+/// An aim, with the smallest and the largest measured ratio.
 struct Goal {
     what: String,
     wanted: f64,
