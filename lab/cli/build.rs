@@ -33,7 +33,7 @@ fn commit_of_checkout() -> Option<String> {
     Some(if differs.is_ok_and(|output| output.status.code() == Some(1)) { commit + "-dirty" } else { commit })
 }
 
-/// Runs git, and returns its output. `None` outside this project's checkout, or if git fails.
+/// Runs git, and returns git's output. `None` outside this project's checkout, or if git fails.
 fn git(arguments: &[&str]) -> Option<String> {
     if !Path::new("../../.git").exists() {
         return None;

@@ -50,7 +50,8 @@ fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
     })
 }
 
-/// Prints a message on the standard error, beside the result: a fact that the user should know, or an error.
+/// Prints a message on the standard error, apart from the result: a fact that the user should know, or an
+/// error.
 pub(crate) fn say(text: &str) {
     // If the standard error cannot be written to, there is no other place for the message.
     drop(writeln!(io::stderr(), "{}", printable_lines(text)));

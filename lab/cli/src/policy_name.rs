@@ -59,7 +59,8 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
                 .find(|ours| *ours == name)
                 .map(str::to_owned),
         },
-        // Keep only the path, because each run reads the policy file again, like a machine file.
+        // Keep only the path of the policy file, because each run reads the policy file again, as it reads a
+        // machine file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),
     }
 }

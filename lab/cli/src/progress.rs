@@ -8,7 +8,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use pageset_report::Cancelled;
 use pageset_trace::Amount;
 
-/// Progress is shown only for a stage of work that takes longer than this.
+/// Progress is shown only for a stage of work that takes longer than this time.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Shows stages of work, one after another, on a terminal.
@@ -39,8 +39,8 @@ impl Progress {
         progress
     }
 
-    /// Returns progress, and begins a stage that reads a recording. Read events are shown by
-    /// [`Amount::done`].
+    /// Returns progress, and begins a stage that reads a recording. The caller turns read events into the
+    /// stage's unit by [`Amount::done`].
     pub(crate) fn of_amount(what: &'static str, amount: &Amount) -> Self {
         Self::new(what, amount.unit(), amount.total())
     }
@@ -104,15 +104,15 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>, started: Instant) -> 
     bar
 }
 
-/// How much was done each second.
+/// Returns the number of units that were done per second, on average since the stage began.
 fn rate(done: u64, elapsed: Duration) -> f64 {
     done as f64 / elapsed.as_secs_f64().max(1e-9)
 }
 
-/// The time that the rest will take at the same rate.
+/// Returns the time that the remaining units will take at the average rate of the units that are done.
 fn left(done: u64, total: u64, elapsed: Duration) -> Duration {
     let seconds = total.saturating_sub(done) as f64 / rate(done, elapsed);
-    // If nothing was done yet, the time is not known.
+    // If no unit is done yet, the division gives a number that is no `Duration`. Return zero in its place.
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 

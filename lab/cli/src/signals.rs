@@ -58,7 +58,7 @@ pub(crate) fn handled_by_command() {
     IS_WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// From now on, a signal that ends this process also removes the process's temporary files.
+/// Arranges that a signal that ends this process also removes the process's temporary files.
 pub(crate) fn remove_files_at_the_end() {
     static ONCE: Once = Once::new();
     // If the signals cannot be watched, a signal leaves a temporary file. The work itself is not affected.

@@ -131,8 +131,9 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// The differences of the second recording from the first, the largest first. Ten times a small value is
-/// still small, so `little` is added to both values before they are compared.
+/// The differences of the second recording from the first, the largest first. A ratio of two small values may
+/// be large although both values are small. Therefore `little` is added to both values before they are
+/// compared.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,

@@ -13,7 +13,7 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
-/// The CPU is off for at least this time.
+/// A test leaves the last CPU off for at least this time.
 const OFF: Duration = Duration::from_millis(200);
 
 /// The last CPU of this machine, which is off until this value is dropped.
@@ -49,7 +49,7 @@ impl Drop for SwitchedOff {
     }
 }
 
-/// Allocates and frees on a CPU.
+/// Allocates and frees pages on a CPU.
 fn load(cpu: u16) {
     let status = Command::new("taskset")
         .args(["-c", &cpu.to_string(), "sh", "-c", "head -c 40000000 /dev/zero | tail -c 1 >/dev/null"])

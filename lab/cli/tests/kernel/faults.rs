@@ -136,8 +136,8 @@ fn fault_09_a_limit_of_file_sizes_ends_a_recording_like_a_full_disk() {
     let mut left = left.map(|entry| entry.file_name().into_string().unwrap());
     assert_eq!(left.find(|name| name.starts_with("pageset-")), None);
     assert!(fs::metadata(&path).unwrap().len() > 0);
-    // The recorded command has the signal's default action: if the command writes past its limit, the signal
-    // ends the command.
+    // In the recorded command, SIGXFSZ has its default action: a write past the limit of file sizes ends the
+    // command.
     let script = format!(
         "ulimit -f 4000; exec {PAGESET} record --force -o {name} -- \
          dd if=/dev/zero of={name}.large bs=1M count=64"

@@ -46,7 +46,7 @@ fn everything(path: &Path) -> Vec<u8> {
     for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&ZSTD)) {
         let decoder =
             zstd::stream::read::Decoder::new(&bytes[at..]).expect("it begins as one").single_frame();
-        // Some bytes only look like a compressed part. Decompressing such bytes ends in an error, and gives
+        // Some bytes only look like a compressed part. Decompressing these bytes ends in an error, and gives
         // little data.
         parts += usize::from(decoder.take(64 << 20).read_to_end(&mut all).is_ok());
     }

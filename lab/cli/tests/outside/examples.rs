@@ -148,7 +148,8 @@ fn run(line: &str) {
     prepare(here);
     let command = Path::new(env!("CARGO_BIN_EXE_pageset")).parent().expect("it is in a directory");
     let path = std::env::var("PATH").unwrap_or_default();
-    // Programs of other projects need not be installed.
+    // Replace programs of other projects by functions of the shell, so that these programs need not be
+    // installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
     // Remove the file that the line makes, because `pageset` does not replace files without --force.
     let is_made = line.contains("convert") && line.ends_with(" my.pgtrace") || line.contains("-o my.pgtrace");

@@ -16,7 +16,7 @@ fn pageset(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The values of a page.
+/// Returns the values that an HTML page contains as JSON.
 fn data(html: &str) -> Value {
     let begin = "id=\"data\">";
     let from = html.find(begin).expect("the page has its values") + begin.len();

@@ -156,8 +156,8 @@ fn one_interval_is_written_for_collectors_of_metrics() {
         "{printed}"
     );
     assert!(printed.ends_with("# EOF\n"), "{printed}");
-    // For files of another machine, waits are not measured, so there is no verdict. The output says so, and
-    // does not invent a figure.
+    // For files of another machine, waits are not measured, so there is no verdict. The output must name the
+    // verdict unknown, and must not contain a figure of CPU time.
     assert!(printed.contains("\npageset_verdict{answer=\"unknown\"} 1\n"), "{printed}");
     assert!(!printed.contains("pageset_cpu_time_ratio"), "{printed}");
 }
