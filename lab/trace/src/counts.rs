@@ -7,7 +7,7 @@ use crate::call_sites::LockName;
 /// Hits of tracepoints on all recorded CPUs, with their accuracy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// How long hits were counted, in nanoseconds.
+    /// The time during which hits were counted, in nanoseconds.
     pub elapsed_ns: u64,
     /// Number of CPUs that were counted.
     pub cpus: u32,
@@ -17,7 +17,7 @@ pub struct Counts {
     /// number is not known.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// The number of visits in the segments of time that were recorded in detail: with the time of each hit.
+    /// The number of visits in the segments of time whose hits were recorded one by one, each with its time.
     #[serde(default)]
     pub visits_counted: u64,
     /// Total length of the segments of `visits_counted`, in nanoseconds, averaged over the CPUs.
@@ -32,7 +32,7 @@ pub struct Counts {
     /// Visits and waits by call site. Empty if no call chain was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<CountedSite>,
-    /// Spinning locks other than zone locks that CPUs waited for. `None` if waits were not recorded.
+    /// Spinning locks that CPUs waited for, without zone locks. `None` if waits were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<CountedLock>>,
     /// Whether the tasks of the recorded command are known.
@@ -69,7 +69,7 @@ pub struct CountedSite {
     pub wait_ns: Option<u64>,
 }
 
-/// Waits for a lock other than a zone lock, or for several locks with the same name.
+/// Waits for a lock that is not a zone lock, or for several such locks with the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedLock {
     /// The lock's name.
@@ -84,9 +84,9 @@ pub struct CountedLock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Party {
-    /// The recorded command.
+    /// The task belongs to the recorded command.
     Command,
-    /// The recorder.
+    /// The task belongs to the recorder.
     Recorder,
     /// The task belongs neither to the command nor to the recorder, or its origin is not known.
     Rest,

@@ -19,7 +19,7 @@ pub enum Strictness {
 /// How a reader handles a damaged native file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// An error.
+    /// Return an error.
     #[default]
     Refuse,
     /// Deliver the events before the first damage, and count all later events as lost.

@@ -12,7 +12,7 @@ pub use kind::EventKind;
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
-/// The value of [`Event::pfn`] for a failed allocation. The kernel records `-1UL` in this case.
+/// The value of [`Event::pfn`] for a failed allocation. The kernel records `-1UL` for such an allocation.
 pub const PFN_NONE: u64 = u64::MAX;
 
 /// The value of [`Event::migratetype`] for an event without a migratetype.
@@ -228,7 +228,7 @@ impl Event {
         Some(u16::from_le_bytes([self.refill, self.migratetype as u8]))
     }
 
-    /// Stores a call site where [`Event::call_site`] reads it. A site of [`Event::CALL_SITES_MAX`] or more
+    /// Stores a call site where [`Event::call_site`] reads it. A `site` of [`Event::CALL_SITES_MAX`] or more
     /// does not fit, and is not stored.
     pub const fn set_call_site(&mut self, site: u16) {
         if site < Self::CALL_SITES_MAX {

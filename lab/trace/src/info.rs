@@ -17,8 +17,8 @@ pub enum SourceFormat {
     /// This project's own file (`.pgtrace`).
     #[default]
     Native,
-    /// A column file (`.pcpt`). No current reader reads such files, but a file that was converted from one
-    /// keeps this origin.
+    /// A column file (`.pcpt`). No current reader reads column files, but a native file that was converted
+    /// from a column file keeps this origin.
     Pcpt,
     /// Text of `/sys/kernel/tracing/trace`.
     Ftrace,
@@ -48,7 +48,8 @@ impl SourceFormat {
     }
 }
 
-/// Events that are missing or could not be used, by reason. The counts include every dropped event.
+/// Numbers of events that are missing or could not be used, by reason. If a reader drops an event, one of
+/// these fields counts the event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
@@ -105,8 +106,8 @@ impl LostEvents {
 pub struct Gap {
     /// The CPU.
     pub cpu: u16,
-    /// Time of the last event before the gap. If there is no such event, the time when recording was switched
-    /// on.
+    /// Time of the last event before the gap. If the CPU has no event before the gap, this is the time when
+    /// recording was switched on.
     pub after_ns: u64,
     /// Time of the first event after the gap.
     pub before_ns: u64,
@@ -140,11 +141,11 @@ pub struct TraceInfo {
     pub t_off_ns: Option<u64>,
     /// Number of CPUs, if the source gives this number outside a machine description.
     pub cpus: Option<u32>,
-    /// The machine.
+    /// Description of the recorded machine.
     pub machine: Option<Layout>,
-    /// State before the first event.
+    /// The allocator's state before the first event.
     pub before: Option<Snapshot>,
-    /// State after the last event.
+    /// The allocator's state after the last event.
     pub after: Option<Snapshot>,
     /// Samples of page sets by time. Each CPU sampled its own page sets while recording.
     pub samples: Vec<Sample>,
@@ -164,8 +165,8 @@ pub struct TraceInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
     /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not name its
-    /// tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether its events
-    /// happened.
+    /// tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether this tracepoint's
+    /// events happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
     /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the values at the
@@ -182,7 +183,7 @@ pub struct TraceInfo {
     /// gaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// How much recording slowed the command down. `None` if the slowdown was not measured.
+    /// The slowdown of the recorded command by recording. `None` if the slowdown was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
     /// Busy time of all CPUs together while recording, including the recorder's own time.

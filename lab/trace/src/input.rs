@@ -25,14 +25,14 @@ pub(crate) struct Input {
     /// Up to [`HEAD_BYTES`] bytes from the start.
     pub(crate) head: Vec<u8>,
     body: Body,
-    /// How many bytes of the file were read. If the file is a pipe, its length is not known.
+    /// Counts the bytes of the file that were read. If the file is a pipe, its length is not known.
     amount: Amount,
     /// Becomes true when damage is met and skipped. `None` if damage is an error.
     is_cut: Option<Arc<AtomicBool>>,
 }
 
 enum Body {
-    /// Not compressed.
+    /// The bytes of a file that is not compressed.
     Plain(Box<dyn Seekable>),
     /// The decompressed bytes after the head of a compressed file.
     Packed(Box<dyn ByteStream>),
@@ -114,7 +114,7 @@ impl Input {
         self.is_cut.clone()
     }
 
-    /// How many bytes of the file there are, and how many were read so far.
+    /// The number of bytes in the file, and the number of bytes that were read so far.
     pub(crate) fn amount(&self) -> Amount {
         self.amount.clone()
     }

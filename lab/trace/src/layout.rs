@@ -66,8 +66,8 @@ pub struct Node {
     pub id: u16,
     /// CPUs that belong to the node.
     pub cpus: Vec<u32>,
-    /// Distance to each node by id. A node's distance to itself is 10. Empty if distances are unknown; each
-    /// other node then counts as 20.
+    /// Distance to each node by id. A node's distance to itself is 10. Empty if distances are unknown; the
+    /// distance to each other node then counts as 20.
     #[serde(default)]
     pub distances: Vec<u8>,
 }
@@ -160,7 +160,7 @@ pub struct ZoneDescription {
 }
 
 impl ZoneDescription {
-    /// A zone without frames.
+    /// Makes the description of a zone without frames.
     #[must_use]
     pub const fn empty(node: u16, kind: ZoneKind) -> Self {
         Self {

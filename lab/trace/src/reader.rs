@@ -15,7 +15,8 @@ pub trait TraceReader: Send {
     /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// How much there is to read, and how much was read. Take this before the first read, to show progress.
+    /// The size of the trace, and how much of the trace was read. To show progress, call this function before
+    /// the first read, and keep the [`Amount`].
     fn amount(&self) -> Amount {
         Amount::events(self.info().events)
     }

@@ -16,7 +16,7 @@ pub struct VisitCost {
     pub page_ns: CostRange,
     /// Pages per visit during the measurement.
     pub pages_per_visit: f64,
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub rounds: u32,
     /// The CPU's model.
     pub cpu: String,

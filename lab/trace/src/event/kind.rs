@@ -56,11 +56,11 @@ pub enum EventKind {
     /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256
     /// preempted).
     KswapdSwitchedOut = 20,
-    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. The event was posted in
-    /// 2026; Linux 7.3.4 does not have it.
+    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. A patch with this event
+    /// was posted in 2026; Linux 7.3.4 does not have the event.
     MmPagePcpuRefill = 21,
-    /// A contended lock was released: `pfn` = lock address. The event was posted in 2026; Linux 7.1.3 does
-    /// not have it.
+    /// A contended lock was released: `pfn` = lock address. A patch with this event was posted in 2026; Linux
+    /// 7.1.3 does not have the event.
     ContendedRelease = 22,
 }
 
@@ -111,8 +111,9 @@ impl EventKind {
         if code >= 1 && code as usize <= Self::COUNT { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The kernel's tracepoint name. Four kinds have no tracepoint of their own. Two kinds come from probes
-    /// on the bulk allocator, marks come from the recorder, and kswapd's switch is a filtered `sched_switch`.
+    /// The kernel's tracepoint name. Four kinds have no tracepoint of their own. Two of these kinds come from
+    /// probes on the bulk allocator, marks come from the recorder, and kswapd's switch is a filtered
+    /// `sched_switch`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,7 +145,7 @@ impl EventKind {
     /// The kind whose tracepoint is called `name`.
     #[must_use]
     pub fn from_tracepoint(name: &[u8]) -> Option<Self> {
-        // Nearly all lines of a trace have one of three names. Try the three names first.
+        // Nearly all lines of a trace have one of the following three names, so compare these names first.
         match name {
             b"mm_page_alloc" => Some(Self::MmPageAlloc),
             b"mm_page_free" => Some(Self::MmPageFree),

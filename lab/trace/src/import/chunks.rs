@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// limit the speed.
 const PARSERS_MAX: usize = 8;
 
-/// Whole lines, as read.
+/// The bytes of whole lines of a text, before they are parsed.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) bytes: Vec<u8>,
@@ -99,7 +99,7 @@ impl<T: Send + 'static> Chunks<T> {
 fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io::Result<()> {
     let (mut tail, mut is_passing_over) = (Vec::new(), false);
     loop {
-        // `read_to_end` needs no cleared memory.
+        // Reserve memory without clearing it, because `read_to_end` needs no cleared memory.
         let mut bytes = Vec::with_capacity(tail.len() + CHUNK_BYTES);
         bytes.append(&mut tail);
         let before = bytes.len();

@@ -78,7 +78,8 @@ impl Frames {
     }
 }
 
-/// Counts of a text's lines, to find out what its numbers mean. Up to one line in ten may be damaged.
+/// Counts of a text's lines, to find out what the numbers in `pfn=` mean. Up to one line in ten may be
+/// damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,
@@ -87,8 +88,8 @@ struct Counts {
     /// For each size of `struct page`, the number of lines in `low_bits` whose `pfn=` is a multiple of this
     /// size times 2^order.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],
-    /// Number of lines in `low_bits` about blocks of order 0. The next fields are the `pfn=` of the first
-    /// such line, and the greatest common divisor of all differences from this `pfn=`.
+    /// Number of lines in `low_bits` about blocks of order 0. The field `first` is the `pfn=` of the first
+    /// such line. The field `step` is the greatest common divisor of all differences from `first`.
     pages: u32,
     first: u64,
     step: u64,

@@ -19,7 +19,8 @@ pub(super) enum Payload {
     NotNeeded,
 }
 
-/// Reads payloads. Remembers the last allocation flags, because most lines repeat them.
+/// Reads payloads. Remembers the last allocation flags, because most lines have the same flags as the line
+/// before.
 #[derive(Default)]
 pub(super) struct PayloadParser {
     gfp_text: Vec<u8>,

@@ -10,7 +10,7 @@ use super::{flags::Legend, header::HeaderStyle};
 use crate::event::{Event, EventKind};
 use crate::gfp::gfp_bits;
 
-/// Remembers words that most lines repeat.
+/// A parser that remembers words that most lines repeat.
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
@@ -102,7 +102,7 @@ impl Quick {
         rest.skip_spaces();
         let (mut irq_flags, mut preempt) = (0, 0);
         if style == HeaderStyle::Dash {
-            // The time contains a dot too, but the time is not the word with the flags.
+            // Only ftrace and trace-cmd print flag characters between the CPU and the time.
             (irq_flags, preempt) = self.state(&mut rest)?;
             rest.skip_spaces();
         }

@@ -74,7 +74,7 @@ pub(crate) fn open_trace_dat(
     Ok(Box::new(Blocks::new(TraceDat { info, rings })))
 }
 
-/// The contents that both versions have.
+/// The contents that files of both versions have.
 struct Contents {
     described: TracingData,
     options: Options,
@@ -116,8 +116,8 @@ impl EventSource for TraceDat {
     }
 
     /// The kernel's counter includes every overwritten event. If the counter exceeds the sum of the known
-    /// gaps, the excess is the number of events in the gaps of unknown size. In this case, the gaps of
-    /// unknown size are not counted separately.
+    /// gaps, the excess is the number of events in the gaps of unknown size. These gaps are then not counted
+    /// separately.
     fn lost(&self) -> LostEvents {
         let (known, found) = (self.info.lost, self.rings.losses);
         let are_explained = known.overrun > found.counted;

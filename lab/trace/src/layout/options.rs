@@ -70,8 +70,8 @@ impl LayoutOptions {
     ///
     /// # Errors
     /// An error if the file cannot be read, is too large, has an unknown or a missing field, or contradicts
-    /// these options. Also an error if [`Layout::check`] fails, or if a copy of `/proc/zoneinfo` needs an
-    /// option that was not given.
+    /// these options. Also returns an error if [`Layout::check`] fails, or if a copy of `/proc/zoneinfo`
+    /// needs an option that was not given.
     pub fn load(&self, path: &Path) -> Result<Layout, TraceError> {
         self.parse(path, &Layout::text(path)?)
     }

@@ -4,8 +4,8 @@
 //! The payload begins with a `u32`, the number of shapes. Columns follow (see `column`): the shape table, the
 //! indices' low bytes, their high bytes, eight columns of times, eight columns of frames.
 //!
-//! Each time is stored as the difference from the event before, zigzag-encoded. The first time is stored as
-//! the difference from the first time in the block's header.
+//! Each time is stored as the zigzag-encoded difference from the time of the event before it. The first time
+//! is stored as the difference from the first time in the block's header.
 //!
 //! Frames are grouped into *strands*: all frames of one CPU and one kind of event form a strand. Each frame
 //! is stored as the zigzag-encoded difference from the previous frame of its strand, and the first frame as

@@ -21,7 +21,7 @@ pub(super) struct Symbol<'a> {
 /// Calls `note` for each symbol of a text. Other lines are skipped.
 ///
 /// # Errors
-/// The text cannot be read.
+/// An error if the text cannot be read.
 pub(super) fn read(mut text: impl BufRead, mut note: impl FnMut(Symbol<'_>)) -> io::Result<()> {
     let mut line = Vec::new();
     loop {

@@ -1,7 +1,7 @@
 //! Sorts samples of several CPUs by time.
 //!
 //! In a round, perf copies the rings of all CPUs one after another, and then writes a mark. After a round, no
-//! event arrives that is older than the youngest event of the round before.
+//! event arrives that is older than the youngest event of the round before this round.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,8 @@ const WAITING_MAX: usize = 4 << 20;
 pub(super) struct Rounds {
     waiting: Vec<Event>,
     ready: VecDeque<Event>,
-    /// Time of the youngest event so far. The next field is the time of the youngest event in earlier rounds.
+    /// Time of the youngest event so far. The field `youngest_before_ns` has the time of the youngest event
+    /// in the rounds that are finished.
     youngest_ns: u64,
     youngest_before_ns: u64,
     last_ns: u64,
