@@ -31,8 +31,8 @@ pub enum Answer {
     /// Unlikely: by the estimate, page sets take less CPU time than a change must save. By the upper bound,
     /// page sets may take more.
     Unlikely,
-    /// Perhaps: by the estimate, page sets take at least the CPU time that a change must save. A recording
-    /// shows how much a change can save.
+    /// Perhaps: by the estimate, or by the waits alone, page sets take at least the CPU time that a change
+    /// must save. A recording shows how much a change can save.
     Perhaps,
     /// A needed fact was not measured.
     Unknown,
@@ -71,7 +71,7 @@ pub enum Why {
 /// A share in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// The estimate, under the assumption that each visit moves a batch.
+    /// The estimate, as [`Verdict::of`] computes it.
     pub estimate: f64,
     /// Upper bound.
     pub at_most: f64,
@@ -81,8 +81,9 @@ impl Verdict {
     /// Computes the verdict on an interval. `cost` is the cost of a visit. A change pays only if it saves at
     /// least `worth_percent`.
     ///
-    /// The kernel counts blocks, not visits. The upper bound assumes that each visit moves only one block,
-    /// and the estimate assumes that each visit moves a batch.
+    /// The kernel counts blocks, not visits. The upper bound assumes that each visit moves only one block.
+    /// The estimate is the mean of two costs: the cost of the visits if each visit moves a batch, and the
+    /// cost of the moved pages.
     #[must_use]
     pub fn of(view: &View, cost: Option<&VisitCost>, worth_percent: f64) -> Self {
         let blocks = blocks(view);

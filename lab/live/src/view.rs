@@ -13,7 +13,7 @@ use crate::unchanged::Unchanged;
 use crate::verdict::Verdict;
 use crate::zone_lock::ZoneLockView;
 
-/// One interval.
+/// The activity of the page allocator in one interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct View {
     /// Time between the two readings.
@@ -51,7 +51,7 @@ pub struct Totals {
     pub freed_pages_per_s: Option<f64>,
 }
 
-/// One zone.
+/// A zone at the end of the interval, and its flow of pages in the interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ZoneView {
     /// NUMA node.
@@ -98,7 +98,7 @@ pub struct PagesetView {
     pub high_max: Option<u32>,
     /// Pages that a plain refill or drain moves.
     pub batch: u32,
-    /// For how long every reading has shown this count.
+    /// Time for which every reading has shown this count, in nanoseconds.
     pub unchanged_ns: u64,
 }
 
@@ -169,7 +169,7 @@ impl View {
         view
     }
 
-    /// Adds the verdict: [`Verdict::of`].
+    /// Adds the verdict that [`Verdict::of`] returns.
     pub fn judge(&mut self, cost: Option<&VisitCost>, worth_percent: f64) {
         self.verdict = Some(Verdict::of(self, cost, worth_percent));
     }

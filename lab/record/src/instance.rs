@@ -20,7 +20,7 @@ const PREFIX: &str = "pageset-";
 /// Maximum number of recorders with the same process number, in different PID namespaces.
 const NAMES_MAX: usize = 1000;
 
-/// A tracing instance, which is removed on drop. Close all files in the instance before.
+/// A tracing instance, which is removed on drop. The owner closes all files in the instance before the drop.
 #[derive(Debug)]
 pub(crate) struct Instance {
     tracefs: Tracefs,
@@ -32,8 +32,8 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Makes an instance with recording switched off. First removes the instances of killed recorders, and
-    /// also returns their names. If a process makes several instances, each needs another `suffix`. If
-    /// another PID namespace has a process with the same number, the later process adds a second number to
+    /// also returns their names. If a process makes several instances, each instance needs its own `suffix`.
+    /// If another PID namespace has a process with the same number, the later process adds a second number to
     /// the name.
     ///
     /// # Errors

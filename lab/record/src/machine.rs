@@ -21,7 +21,7 @@ const SYSCTLS: [&str; 7] = [
 const PROC: &str = "/proc";
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
-/// Maximum number of nodes, and maximum number of caches per CPU.
+/// `NODES_MAX` is the maximum number of nodes, and `CACHES_MAX` is the maximum number of caches per CPU.
 const NODES_MAX: usize = 1024;
 const CACHES_MAX: usize = 16;
 
@@ -81,7 +81,7 @@ fn caches(cpus: &CpuList) -> Vec<(u32, u8, String, String, String)> {
     cpus.iter().flat_map(|cpu| (0..CACHES_MAX).map_while(move |index| cache(cpu, index))).collect()
 }
 
-/// Settings by name.
+/// The current values of the settings in `SYSCTLS`, by name.
 pub(crate) fn sysctls() -> BTreeMap<String, String> {
     let value = |name: &str| {
         let text = fs::read_to_string(Path::new(PROC).join("sys/vm").join(name)).ok()?;

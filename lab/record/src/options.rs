@@ -14,8 +14,8 @@ use crate::cpus::CpuList;
 pub struct Options {
     /// CPUs to record. `None` stands for all CPUs that are online.
     pub cpus: Option<CpuList>,
-    /// Size of the kernel's buffer per CPU, in bytes. `None` stands for [`Options::buffer_bytes_of`] this
-    /// machine.
+    /// Size of the kernel's buffer per CPU, in bytes. `None` stands for the size that
+    /// [`Options::buffer_bytes_of`] returns for this machine.
     pub buffer_bytes: Option<u64>,
     /// Length of the recording.
     pub duration: Option<Duration>,
@@ -31,8 +31,8 @@ pub struct Options {
     pub with_names: bool,
     /// Whether to count hits of tracepoints instead of recording events, by [`count`](crate::count).
     pub only_counts: bool,
-    /// How much recording slows the command, if this was [measured](crate::measure). The trace stores this
-    /// value.
+    /// The slowdown of the command by recording, if this slowdown was [measured](crate::measure). The trace
+    /// stores this value.
     pub cost: Option<RecordingCost>,
     /// The cost of zone visits on this machine, if this cost was measured. The trace stores this value.
     pub visit_cost: Option<VisitCost>,
@@ -48,8 +48,8 @@ pub enum Timing {
     /// The buffers are read continuously, so all events are recorded.
     #[default]
     AllTheTime,
-    /// The buffers are read at the end, as by a flight recorder. They keep the latest events. The trace
-    /// begins at the first time when all buffers have events.
+    /// The buffers are read at the end, as by a flight recorder. The buffers keep the latest events. The
+    /// trace begins at the first time when all buffers have events.
     AtTheEnd,
 }
 

@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         mut alarm: Option<&mut Alarm>,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // Number of pages read since the last pause. About this number of pages was waiting.
+        // Number of pages read since the last pause. The fullest buffer held about this number of pages.
         let mut pages = 0;
         loop {
             let round = match self.timing {

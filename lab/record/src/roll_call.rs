@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Maximum number of pages that are read from a ring at a time.
 const PAGES: usize = 256;
 
-/// Lets each thread of a recorder answer once.
+/// Collects a mark, called an answer, from each thread of a recorder.
 pub(crate) struct RollCall<'a> {
     instance: &'a Instance,
     /// The file for marks. `None` if marks cannot be written.
@@ -62,7 +62,7 @@ impl<'a> RollCall<'a> {
     pub(crate) fn answer(&self) -> u32 {
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         if let Some(mut marks) = self.marks.as_ref() {
-            // If the write fails, the answer is missing later.
+            // If the write fails, `end` does not find the answer.
             drop(marks.write_all(&(ANSWER | number).to_ne_bytes()));
         }
         number

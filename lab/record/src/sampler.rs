@@ -30,7 +30,8 @@ const SHARE: u32 = 50;
 /// Maximum number of page sets in all samples: 26 MB in the trace's description before compression. At this
 /// number, every second sample is dropped, and the period is doubled.
 const PAGESETS_MAX: usize = 200_000;
-/// The kinds of marks, in the bits above the CPU's number.
+/// A mark is one of these two numbers plus the CPU's number. `BEFORE` stands for the beginning of a reading,
+/// and `BEHIND` for its end.
 const BEFORE: u32 = 0x5a00_0000;
 const BEHIND: u32 = 0x5b00_0000;
 

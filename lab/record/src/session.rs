@@ -58,9 +58,9 @@ pub struct Status {
 /// Whether a recording continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
-    /// It continues.
+    /// The recording continues.
     On,
-    /// It ends now.
+    /// The recording ends now.
     End,
 }
 
@@ -86,7 +86,7 @@ pub struct Recording {
     pub events: u64,
     /// Size of the trace in bytes.
     pub bytes: u64,
-    /// Losses.
+    /// Numbers of events that are missing or could not be used.
     pub lost: LostEvents,
     /// Time from the moment when recording was switched on to the moment when it was switched off.
     pub duration: Duration,
@@ -250,7 +250,7 @@ fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
     }
 }
 
-/// Makes a reader of the rings of these CPUs. Their events begin now.
+/// Makes a reader of the rings of these CPUs. The events of the rings begin at the time of this call.
 fn merger(
     instance: &Instance,
     cpus: &CpuList,

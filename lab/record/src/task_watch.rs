@@ -63,7 +63,7 @@ pub(crate) struct TaskWatch {
 pub(crate) enum Numbers {
     /// `/proc` and the trace have the same numbers.
     OfTheTrace,
-    /// The numbers differ, or it is unknown whether they do.
+    /// The numbers differ, or it is unknown whether the numbers differ.
     Others,
 }
 
@@ -158,7 +158,8 @@ impl TaskWatch {
         };
         let renames = Renames {
             id: renames.id,
-            // Usually a task changes its own name.
+            // If the event has no field `pid`, use the task that wrote the record, because a task usually
+            // changes its own name.
             tid: field(&renames_path, &renames, "pid")
                 .or_else(|_| field(&renames_path, &renames, "common_pid"))?,
             name: field(&renames_path, &renames, "newcomm")?,
@@ -190,7 +191,7 @@ impl TaskWatch {
         })
     }
 
-    /// Reads new events, unless the last reading was only a moment ago.
+    /// Reads new events, unless the last reading was less than 100 ms ago.
     pub(crate) fn look(&mut self) {
         if self.looked.elapsed() >= PERIOD {
             self.looked = Instant::now();
@@ -264,7 +265,8 @@ impl TaskWatch {
             asked += usize::from(asks);
             match asks.then(|| cgroup_of(seen.tid)).flatten() {
                 Some(cgroup) => self.book.put_cgroup(seen.tid, &cgroup),
-                // The process has already ended. Assume its parent's control group, where each task begins.
+                // The control group was not looked up, or the process has already ended. Assume the parent's
+                // control group, where each task begins.
                 None => self.book.inherit_cgroup(seen.tid, parent),
             }
         }

@@ -91,7 +91,7 @@ fn not_mounted() -> RecordError {
     }
 }
 
-/// Whether the kernel's lockdown hides its state from all users.
+/// Whether the kernel is locked down, so that the kernel hides its state from all users.
 pub(crate) fn is_locked_down() -> bool {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     state.contains("[confidentiality]")

@@ -11,11 +11,11 @@ use std::{
 
 use pageset_trace::{Event, LostEvents, NativeWriter, TraceInfo, WriteOptions};
 
-/// Maximum time that an event waits until its block is written. A killed recorder loses events of at most
-/// this time.
+/// Time after which the current block is written even if it is not full. A killed recorder loses about the
+/// last one or two seconds of events.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Compression level of zstd. Compression must be as fast as the kernel. Level 9, which `convert` uses, makes
-/// files slightly smaller.
+/// Compression level of zstd. Compression must keep up with the events that the kernel writes. Level 9, which
+/// `convert` uses, makes files slightly smaller.
 const LEVEL: i32 = 1;
 
 /// A message to the writing thread.

@@ -56,7 +56,7 @@ impl VisitsBySite {
         }
         let mut sites: Vec<_> = sites.into_values().collect();
         sites.sort_by(|a, b| {
-            // The unknown call site comes last.
+            // The entry without a known function comes last.
             let rank = |site: &CountedSite| (site.function.is_some(), site.visits, site.wait_ns);
             rank(b).cmp(&rank(a)).then_with(|| a.function.cmp(&b.function))
         });

@@ -104,7 +104,7 @@ impl Counters {
         self.ids[tracepoint].is_some()
     }
 
-    /// Opens the counters of a tracepoint again. All of them are off.
+    /// Opens the counters of a tracepoint again. The opened counters are off.
     ///
     /// # Errors
     /// An error if the kernel refuses the counters.
@@ -128,7 +128,7 @@ impl Counters {
     /// Switches a tracepoint on or off, on all CPUs.
     ///
     /// # Errors
-    /// An error if the kernel refuses.
+    /// An error if the kernel refuses to switch a counter.
     pub(crate) fn switch(&mut self, tracepoint: usize, is_on: bool) -> Result<(), RecordError> {
         for of_cpu in &self.of_tracepoint[tracepoint] {
             let counter = &of_cpu.counter;
@@ -165,7 +165,7 @@ impl Counters {
     /// Switches sampling on or off, on all CPUs.
     ///
     /// # Errors
-    /// An error if the kernel refuses.
+    /// An error if the kernel refuses to switch a counter.
     pub(crate) fn switch_samples(&mut self, is_on: bool) -> Result<(), RecordError> {
         for samples in self.samples.iter().flatten() {
             let counter = &samples.of_cpu.counter;
@@ -180,7 +180,7 @@ impl Counters {
         self.can_sample() && self.callers.is_some()
     }
 
-    /// The name of a call site.
+    /// The name of the function with this call-site id.
     pub(crate) fn site_name(&self, site: u32) -> String {
         self.callers.as_ref().map_or_else(String::new, |callers| callers.name(site).to_owned())
     }
@@ -215,7 +215,8 @@ impl Counters {
                 }
             }
             let kept = all.len() as u64;
-            // Hits were lost if the buffer was full. Assume that lost hits are distributed as the kept hits.
+            // Hits were lost if the buffer was full. Assume that lost hits belong to visits of the same size
+            // as the kept hits do.
             let weight = if kept > 0 { happened.max(kept) as f64 / kept as f64 } else { 1.0 };
             let mut here = 0.0;
             for block in visits(&mut all) {
@@ -243,7 +244,7 @@ fn addresses(chain: &[Chain]) -> impl Iterator<Item = u64> {
 }
 
 impl OfCpu {
-    /// Returns the hits and the time since the last call.
+    /// Returns the counter's hits since the last call, and the time that the counter was on, in nanoseconds.
     fn take(&mut self) -> Option<(u64, u64)> {
         let stat = self.counter.stat().ok()?;
         let now_ns = stat.time_enabled.unwrap_or(0);

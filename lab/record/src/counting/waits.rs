@@ -48,7 +48,7 @@ impl Waits {
         }
     }
 
-    /// The reason why measuring stopped before the end. `None` if it did not.
+    /// The reason why measuring stopped before the end. `None` if measuring did not stop.
     pub(crate) fn missing(&self) -> Option<String> {
         self.missing.clone()
     }
@@ -58,13 +58,15 @@ impl Waits {
         self.watch.as_ref().map(|watch| watch.by_task().clone()).unwrap_or_default()
     }
 
-    /// Waits for zone locks by call site, and waits for other locks. `None` if some waits were missed.
+    /// Waits for zone locks by call site, and waits for other locks. `None` if measuring stopped, or if some
+    /// waits were missed.
     pub(crate) fn by_name(&self) -> Option<NamedWaits> {
         let watch = self.watch.as_ref().filter(|_| self.totals.lost == 0)?;
         Some(watch.by_name())
     }
 
-    /// The number and time of all waits. `None` if some waits were missed.
+    /// The number and time of all waits for zone locks. `None` if measuring stopped, or if some waits were
+    /// missed.
     pub(crate) fn counts(&self) -> Option<ZoneWaits> {
         self.watch.as_ref()?;
         let of_zone =
