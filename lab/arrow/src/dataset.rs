@@ -29,7 +29,7 @@ pub struct Dataset {
     directory: PathBuf,
 }
 
-/// Result of storing.
+/// The outcome of [`Dataset::store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// The result was stored.
@@ -62,8 +62,8 @@ impl Dataset {
         Ok(self.directory.join(&key[..2]).join(format!("{key}.parquet")))
     }
 
-    /// Returns the keys of the existing results. Empty files do not count, because a computer that loses
-    /// power can leave such files. O(files).
+    /// Returns the keys of the existing results. Files that are too small for Parquet do not count, because a
+    /// computer that loses power can leave empty files. The call takes O(files).
     ///
     /// # Errors
     ///

@@ -18,10 +18,10 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 ///
 /// An error of Parquet. None is known to occur.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
-    // Most files have one row. Statistics of a single row only repeat the row.
+    // Leave out statistics of a single row, because they only repeat the row. Most files have one row.
     let statistics = if batch.num_rows() > 1 { EnabledStatistics::Chunk } else { EnabledStatistics::None };
     let properties = WriterProperties::builder()
-        // Equal rows must give equal bytes in every version of the Parquet library.
+        // Write a fixed name, so that equal rows give equal bytes with every version of the Parquet library.
         .set_created_by("pageset".to_owned())
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(usize::MAX))

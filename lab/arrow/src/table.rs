@@ -10,7 +10,7 @@ use pageset_report::{Cell, Column, Kind, Provenance, Table};
 
 /// Converts a table's rows. The name of a column is its key in CSV. Metadata has the heading and unit of each
 /// column, and the table's title, notes and provenance. Names become text, counts `UInt64`, and other numbers
-/// `Float64`. Absent values become null. O(cells).
+/// `Float64`. Absent values become null. The call takes O(cells).
 ///
 /// # Errors
 ///

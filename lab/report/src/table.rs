@@ -11,9 +11,9 @@ use crate::{Cell, Provenance};
 /// The side of a column where a text table aligns its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Names.
+    /// The left side, for names.
     Left,
-    /// Numbers.
+    /// The right side, for numbers.
     Right,
 }
 
@@ -103,7 +103,7 @@ impl Column {
     }
 }
 
-/// The values of one row. There is one value for each column.
+/// The values of one row, with one value for each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The cells in the order of the table's columns.

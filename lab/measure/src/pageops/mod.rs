@@ -66,7 +66,7 @@ pub struct Measurements {
 /// # Errors
 ///
 /// An error if there is too little memory, or [`Cancelled`] if `progress` cancels. After a cancellation, the
-/// measurement under the present load still ends first.
+/// function returns only when the measurement under the present load has ended.
 pub fn bench(spec: &BenchSpec, progress: &mut dyn Progress) -> Result<Measurements> {
     let mut notes = notes();
     let rounds = if spec.is_quick { ROUNDS_QUICK } else { ROUNDS };
@@ -128,8 +128,8 @@ fn notes() -> Vec<String> {
     notes
 }
 
-/// Runs `work` while another thread reports progress, ten times a second. This thread runs too rarely to
-/// disturb the measurement.
+/// Runs `work` while another thread reports progress, ten times a second. The thread that reports runs too
+/// rarely to disturb the measurement.
 fn with_progress<R>(
     done: &AtomicU64,
     progress: &mut dyn Progress,

@@ -12,10 +12,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Both.
+    /// Both operations.
     pub const ALL: [Self; 2] = [Self::Clear, Self::Copy];
 
-    /// Name in results.
+    /// Name of the operation in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clear => "clear",

@@ -21,7 +21,7 @@ impl Contents for NoMemory {
 pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     let bytes = usize::try_from(frames * page_bytes)?;
     let mut map =
-        MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
+        MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller --gib"))?;
     // Ask for huge pages, as a pool would. Without huge pages, the test is a little slower.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::HugePage);

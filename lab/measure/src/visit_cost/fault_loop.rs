@@ -8,8 +8,8 @@ use memmap2::{Advice, MmapMut};
 use crate::host::thread_cpu;
 use crate::host::{pin, usable_cpus};
 
-/// Bytes of one pass. A pass has many batches of pages. Its pages fit into a page set of the largest limit if
-/// the machine has at least 1 GiB for each CPU.
+/// Bytes of one pass. A pass has many batches of pages. The pages of a pass fit into a page set of the
+/// largest limit if the machine has at least 1 GiB for each CPU.
 const BYTES: usize = 32 << 20;
 /// Number of passes after which page sets are in the loop's steady state.
 pub(super) const PASSES_WARM: u32 = 3;

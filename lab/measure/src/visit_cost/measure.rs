@@ -23,9 +23,9 @@ const LARGE: u32 = 8;
 /// pairs.
 const ROUNDS: u32 = 7;
 /// Number of parts of each run. The parts of the two runs of a pair alternate, so that other work on the
-/// machine affects both.
+/// machine affects both runs.
 const PARTS: u32 = 8;
-/// Number of passes in a part. All these passes take less than 0.1 s.
+/// Number of passes in a part. The passes of a part together take less than 0.1 s.
 const PASSES: u32 = 8;
 /// Number of passes of the run that counts visits.
 const PASSES_COUNTED: u32 = 8;
@@ -38,7 +38,8 @@ const VISITS_MIN: f64 = 20.0;
 pub struct Measuring<'a> {
     /// The kernel's settings.
     pub settings: &'a Settings,
-    /// Name of this command. If another process finds the settings changed, it prints this name.
+    /// Name of this command. If another process finds the settings changed, the other process prints this
+    /// name.
     pub command: &'a str,
     /// Records this machine while the given work runs.
     pub record: &'a mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>,

@@ -15,8 +15,8 @@ pub struct Misses {
     pub only_ours: u64,
     /// One of the two values rises, and the other falls.
     pub opposite: u64,
-    /// Number of misses, of any kind, whose two changes differ by less than the band. The band is the largest
-    /// change that counts as none.
+    /// Number of misses, of any kind, whose published change and our change differ by at most the band. The
+    /// band is the largest change that counts as no change.
     pub close: u64,
 }
 

@@ -72,11 +72,13 @@ pub struct Pair {
     pub ours: Option<f64>,
     /// The origin of our value.
     pub origin: Origin,
-    /// Standard deviation of our value over the seeds of a simulation. A change from the base row must exceed
-    /// the deviations of both rows, added in quadrature. `None` with a single seed.
+    /// Standard deviation of our value over the seeds of a simulation. Our change from the base row counts as
+    /// no change unless it exceeds the deviations of both rows, added in quadrature. `None` with a single
+    /// seed.
     pub spread: Option<f64>,
-    /// The standard deviation that the source prints for its value, in percent. A change must exceed the
-    /// deviations of both rows, added in quadrature. `None` if the source prints no deviation.
+    /// The standard deviation that the source prints for its value, in percent. A change counts as no change
+    /// unless it exceeds the printed deviations of both rows, added in quadrature. `None` if the source
+    /// prints no deviation.
     pub variation_percent: Option<f64>,
 }
 
@@ -95,7 +97,7 @@ impl Pair {
     }
 }
 
-/// One row: a policy, a batch size, a machine.
+/// One row of a comparison: for example a policy, a batch size or a machine.
 #[derive(Clone, Debug, PartialEq)]
 struct ComparedRow {
     name: String,
@@ -161,7 +163,7 @@ impl Comparison {
         self.withdrawn = Some(reason.into());
     }
 
-    /// Adds a row that other rows are compared with. Returns its number.
+    /// Adds a row that other rows are compared with. Returns the number of the row.
     ///
     /// # Panics
     ///
@@ -185,7 +187,8 @@ impl Comparison {
     #[track_caller]
     fn add(&mut self, name: String, base: Option<usize>, pairs: Vec<Pair>) -> usize {
         assert_eq!(pairs.len(), self.quantities.len(), "a row has one pair for each quantity");
-        // INVARIANT: this function and `push` have checked both conditions.
+        // INVARIANT: this function has checked that there is a pair for each quantity. `push_base` gives no
+        // base, and `push` has checked that `base` is a base row.
         self.rows.push(ComparedRow { name, base, pairs });
         self.rows.len() - 1
     }

@@ -27,7 +27,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// The width of an e-mail.
+    /// Writes tables in lines of at most 80 columns, for e-mail.
     pub(crate) const PLAIN: Self = Self { width: WIDTH };
 }
 

@@ -46,7 +46,7 @@ impl Chart {
 /// The time that a chart covers, in seconds from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
-    /// Length.
+    /// Length of the time, in seconds.
     pub seconds: f64,
     /// Charts with the same number are enlarged together.
     pub link: usize,
@@ -74,7 +74,7 @@ pub struct LineChart {
     pub changes: Vec<Change>,
 }
 
-/// A change that happened between two moments. The change is drawn across all lines.
+/// A change that happened between two moments. The chart draws the change across all lines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// Last second before the change.
@@ -101,7 +101,7 @@ pub enum Height {
 pub enum Look {
     /// A line over a filled area.
     Filled,
-    /// A line.
+    /// A line without a filled area.
     Plain,
     /// A dashed line, for a limit.
     Limit,

@@ -18,7 +18,8 @@ const NO_SCRIPT: &str =
     "Charts are drawn by a script, which is switched off here. The tables have every number.";
 
 pub(super) fn document(page: &Page) -> Result<String, serde_json::Error> {
-    // Only `<` could end the script element. In JSON, `<` occurs only inside strings.
+    // Escape each `<`, because only `<` could end the script element. In JSON, `<` occurs only inside
+    // strings.
     let data = serde_json::to_string(page)?.replace('<', "\\u003c");
     let mut html = Html::default();
     html.as_it_is("<!DOCTYPE html>\n");

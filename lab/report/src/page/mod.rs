@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::Table;
 use crate::plot::{Figure, PlotError};
 
-/// A page. It becomes one file.
+/// A page, which becomes one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Page {
     title: String,

@@ -40,7 +40,7 @@ impl Html {
         self.0.push('>');
     }
 
-    /// Text.
+    /// Writes text, escaped.
     pub(super) fn text(&mut self, text: &str) {
         escaped(text, &mut self.0);
     }

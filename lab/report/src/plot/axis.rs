@@ -135,8 +135,8 @@ impl Range {
         Self { low, high, is_log: true, ticks, labels }
     }
 
-    /// The position of a value: 0 is the low end of the axis, and 1 the high end. A position far outside,
-    /// such as the edge of a bar, is limited to one axis length outside.
+    /// The position of a value: 0 is the low end of the axis, and 1 the high end. A position far outside the
+    /// axis, such as the edge of a bar, is limited to one axis length outside.
     pub(super) fn fraction(&self, value: f64) -> f64 {
         let fraction = if self.is_log {
             (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())

@@ -34,7 +34,7 @@ pub(super) struct Values {
     pub(super) after: String,
 }
 
-/// A change of a setting, and of the other setting that the kernel then resets.
+/// A change of a setting, and of the other setting of the pair, which the kernel resets at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Change {
     /// The setting that is written.
@@ -50,7 +50,8 @@ pub(super) enum Now {
     After,
     /// The settings have the values before the change.
     Before,
-    /// The settings have other values, because another process wrote the settings. Holds these values.
+    /// The settings have other values, because another process wrote the settings. The variant holds these
+    /// values.
     Other(String),
 }
 
@@ -126,8 +127,8 @@ impl Change {
         write(root, &self.written.key, &self.written.after)
     }
 
-    /// The setting to write in order to undo the change. For a pair, this is the setting that was in force.
-    /// The kernel then sets the other setting to 0.
+    /// The setting to write in order to undo the change. For a pair, this is the setting that was in force
+    /// before the change. When it is written, the kernel sets the other setting of the pair to 0.
     pub(super) fn undoing(&self) -> &Values {
         let Some(reset) = &self.reset else { return &self.written };
         let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {

@@ -20,7 +20,8 @@ pub struct Left {
 }
 
 impl Left {
-    /// The changes in the content of the file `record` that are still in force below `root`.
+    /// Returns the changes in the content of the file `record` that are still in force below `root`. `None`
+    /// if no change is in force, or if the machine has restarted since.
     pub(super) fn of(content: Content, root: &Path, record: &Path) -> Option<Self> {
         let owner = content.owner.filter(Owner::is_of_this_boot)?;
         let mut changes = content.changes;
@@ -41,7 +42,7 @@ impl Left {
     /// each setting.
     ///
     /// # Errors
-    /// Another process changes settings now, or this process may not change settings.
+    /// An error if another process changes settings now, or if this process may not change settings.
     pub fn put_back(self) -> Result<Vec<PutBack>, SettingError> {
         let mut record = Record::lock(&[self.record])?;
         let changes = record.content().changes;
@@ -55,7 +56,7 @@ impl Left {
     /// Leaves the settings as they are now, and empties the file of changes.
     ///
     /// # Errors
-    /// Another process changes settings now, or this process may not change settings.
+    /// An error if another process changes settings now, or if this process may not change settings.
     pub fn keep(self) -> Result<(), SettingError> {
         Record::lock(&[self.record])?.clear()
     }

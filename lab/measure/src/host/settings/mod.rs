@@ -125,7 +125,7 @@ impl Settings {
     /// Checks that this process could now make the change in `text`, such as `vm.stat_interval=5`.
     ///
     /// # Errors
-    /// `text` is no setting of `vm`, or this process may not write the setting.
+    /// An error if `text` is no setting of `vm`, or if this process may not write the setting.
     pub fn check(&self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
         assignment.change(&self.root)?;
@@ -136,12 +136,12 @@ impl Settings {
         })
     }
 
-    /// Locks the file of changes. No other process can then change settings through this crate until the
-    /// result is dropped. `command` names this process in messages of other processes.
+    /// Locks the file of changes. Until the result is dropped, no other process can change settings through
+    /// this crate. `command` names this process in messages of other processes.
     ///
     /// # Errors
-    /// Another process has locked the file, a killed process has left settings changed, or the file cannot be
-    /// written.
+    /// An error if another process has locked the file, if a killed process has left settings changed, or if
+    /// the file cannot be written.
     pub fn begin(&self, command: &str) -> Result<Changes, SettingError> {
         let mut record = Record::lock(&self.records)?;
         // Lock the file before reading it. If this process read the file first, the file's owner could be
@@ -165,7 +165,7 @@ fn path_of(root: &Path, key: &str) -> PathBuf {
     root.join(key.replace('.', "/"))
 }
 
-/// The value of a setting now.
+/// The present value of a setting.
 fn read(root: &Path, key: &str) -> Result<String, SettingError> {
     let path = path_of(root, key);
     match fs::read_to_string(&path) {

@@ -46,7 +46,8 @@ impl Owner {
         Self { pid: std::process::id(), command: command.to_owned(), began_s: now_s(), boot: boot() }
     }
 
-    /// Whether the machine has not restarted since then. A restart resets all settings.
+    /// Whether the machine has not restarted since the process changed settings. A restart resets all
+    /// settings.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
@@ -156,8 +157,8 @@ impl Content {
     /// Reads the lines of a process that has ended. `None` if the process still lives.
     pub(super) fn of_killed(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
-        // If the file's owner lives, it holds the lock, and this attempt fails. The lock of this attempt ends
-        // when `file` is dropped.
+        // If the file's owner lives, the owner holds the lock, and this attempt fails. The lock of this
+        // attempt ends when `file` is dropped.
         flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
         Self::read(&file).ok()
     }
