@@ -12,7 +12,7 @@ const SOURCES: [&str; 6] =
 fn main() {
     println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
     let mut watched = SOURCES.map(str::to_owned).to_vec();
-    // Cargo runs this script again when one of these files changes. Git changes them at each commit.
+    // Cargo runs this script again when one of these files changes. Git changes these files at each commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
     // Leave out paths that do not exist: for such a path, cargo would run this script at every build.

@@ -3,8 +3,8 @@
 //!
 //! `KEY.parquet` is in a subdirectory named by the first two digits of the key, so that no directory gets too
 //! large. A file appears complete or not at all, and is written once. Race: two computers store the same key.
-//! Either computer may win, because the key determines the contents, so both write the same file. Writers
-//! need no lock. Readers read the files `DIRECTORY/*/*.parquet`.
+//! Either computer may win, because both computers write the same contents: the key determines the contents.
+//! Writers need no lock. Readers read the files `DIRECTORY/*/*.parquet`.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -106,8 +106,8 @@ fn every_command_of_the_book_can_be_typed() {
             let line = line.trim_start().trim_start_matches("$ ");
             let words_of_prose = line.split("  #").next().unwrap_or_default();
             for typed in command_lines(&format!("  {words_of_prose}"), &subcommands) {
-                // clap must accept `...` and names in capitals. In documents, they stand for the reader's own
-                // files and values.
+                // clap must accept `...` and names in capitals, because documents write these words in place
+                // of the reader's own files and values.
                 assert_eq!(refused(&typed), None, "{}:{number}", path.display());
                 count += 1;
             }

@@ -1,7 +1,6 @@
-//! Writes results to the standard output, or to a file that appears only when it is complete. Results may
-//! contain texts from other programs. Therefore this module replaces control characters. `cargo xtask ci
-//! tidy` checks that other modules of the crate do not write to the terminal; the few exceptions are in its
-//! list.
+//! Writes results to the standard output, or to a file that appears only when it is complete. This module
+//! replaces control characters, because results may contain texts from other programs. `cargo xtask ci tidy`
+//! checks that other modules of the crate do not write to the terminal; the few exceptions are in its list.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;

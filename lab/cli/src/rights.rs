@@ -52,8 +52,8 @@ fn causes(error: &Error) -> String {
 
 /// Returns the command line that runs this program as root with the arguments `words`.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    // If this code runs within another program such as Python, the process has that program's name. Then use
-    // the name `pageset` in place of the other program's name.
+    // If this code runs within another program such as Python, the process has that program's name. Use the
+    // name `pageset` in place of that name.
     let found = env::current_exe()
         .ok()
         .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));

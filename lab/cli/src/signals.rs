@@ -1,5 +1,5 @@
 //! Watches the signals that end the command. After a signal, the command first removes its tracing instances
-//! and temporary files, and restores the settings that it has changed. Then the command ends.
+//! and temporary files, and restores the settings that it has changed. The command ends after these steps.
 
 use std::error::Error;
 use std::fmt;
@@ -111,8 +111,7 @@ impl Signals {
     }
 
     /// Does `work` on another thread, and returns when the work is done or a signal comes. After a signal the
-    /// work continues until the process ends. Therefore `work` must not change a setting that has to be
-    /// restored.
+    /// work continues until the process ends, so `work` must not change a setting that has to be restored.
     pub(crate) fn during<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

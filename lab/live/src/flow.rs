@@ -1,6 +1,6 @@
 //! Bounds for the number of pages that moved between a zone's free lists and page sets.
 //!
-//! `/proc` counts neither refills nor drains. But pages are conserved, which gives bounds. In an interval, a
+//! `/proc` counts neither refills nor drains. Bounds follow from the conservation of pages. In an interval, a
 //! zone gives `R` pages to page sets, or to requests that bypass page sets. The zone gets `D` pages back.
 //! Meanwhile `A` pages are allocated and `F` pages are freed:
 //!
@@ -21,9 +21,9 @@
 //! `nr_free_pages` lacks the CPUs' pending changes, so the lower bounds may be off by `vm stats threshold`
 //! pages per CPU.
 //!
-//! The use of `pgalloc_*` for `A` and `pgfree` for `F` was checked on Linux 6.18, with one zone in use. 35
-//! 334 pages were allocated in a second. By the sum of the two equations, 52 206 pages were freed, and by
-//! `pgfree` 52 167 pages.
+//! The use of `pgalloc_*` for `A` and `pgfree` for `F` was checked on Linux 6.18, with one zone in use. In a
+//! second, 35 334 pages were allocated. By the sum of the two equations above, 52 206 pages were freed, and
+//! by `pgfree` 52 167 pages.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Vmstat, ZoneDescription};
@@ -71,8 +71,8 @@ impl Flow {
         };
         let bounds = |least: i64, through: Option<u64>, aside: i64| {
             let least = positive(least);
-            // If the counters lag, the upper bound may be below the lower bound. Then use the lower bound as
-            // the upper bound too.
+            // If the counters lag, the upper bound may be below the lower bound. Use the lower bound as the
+            // upper bound in such a case.
             let most = through.map(|pages| pages.saturating_add(positive(aside)).max(least));
             let at_most = match most {
                 Some(pages) => Some(per_s(pages, interval_ns)?),

@@ -125,8 +125,8 @@ impl Verdict {
     }
 }
 
-/// Number of blocks that left zones or came back to zones in the interval. `None` if one of the two
-/// tracepoints was not counted.
+/// Number of blocks that left zones or came back to zones in the interval. `None` if the tracepoint of blocks
+/// that left zones, or of blocks that came back, was not counted.
 fn blocks(view: &View) -> Option<f64> {
     let total = view.counted.as_ref()?.total;
     let per_s = total.refilled_blocks_per_s? + total.drained_blocks_per_s?;

@@ -16,7 +16,7 @@ use crate::zone_lock::ZoneLockView;
 /// The activity of the page allocator in one interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct View {
-    /// Time between the two readings.
+    /// Time between the readings at the two ends of the interval, in nanoseconds.
     pub interval_ns: u64,
     /// Busy time of all CPUs in the interval. `None` if the readings are not of the running kernel.
     pub busy_ns: Option<u64>,
@@ -98,7 +98,7 @@ pub struct PagesetView {
     pub high_max: Option<u32>,
     /// Pages that a plain refill or drain moves.
     pub batch: u32,
-    /// Time for which every reading has shown this count, in nanoseconds.
+    /// How long every reading has shown this count, in nanoseconds.
     pub unchanged_ns: u64,
 }
 

@@ -3,8 +3,8 @@
 //! The time is short, so there are two steps. The first step compares orders and instructions, all with one
 //! neighbourhood. The second step compares neighbourhoods, with the fastest order and instructions. Each step
 //! repeats rounds, and each round takes some samples of every method. Each method leaves dirty lines in the
-//! caches. So the next method first runs some operations that are not counted, until these lines are written
-//! back.
+//! caches. Therefore each method first runs some operations that are not counted, until the dirty lines of
+//! the method before it are written back.
 
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ use crate::pageops::memory::HUGE_PAGE_BYTES;
 use crate::pageops::way::{Operation, Way};
 
 /// Number of huge pages that operations use one after the other, and also number of source pages. All pages
-/// together have 128 MiB, four times a third-level cache of 32 MiB. It would take longer to make more memory
-/// resident than to measure.
+/// together have 128 MiB, four times a third-level cache of 32 MiB. To make more memory resident would take
+/// longer than the measurement.
 const PAGES: usize = 32;
 /// The first step ends 600 ms after the start of the calibration, and the second step ends 850 ms after this
 /// start. On a busy machine, pages become resident slowly, so the steps begin later and take fewer samples.

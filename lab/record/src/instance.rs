@@ -94,8 +94,9 @@ impl Drop for Instance {
 }
 
 /// Takes a lock that excludes other recorders. Race: this recorder makes an instance, and locks the instance
-/// a moment later. Without the lock of this function, another recorder could remove the instance in between,
-/// because it looks abandoned. With the lock of this function, the other recorder waits.
+/// a moment later. Without the lock of this function, another recorder could remove the instance before it is
+/// locked, because an instance without a lock looks abandoned. With the lock of this function, the other
+/// recorder waits.
 fn turn(tracefs: &Tracefs) -> Result<File, RecordError> {
     let instances = tracefs.path("instances");
     let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;

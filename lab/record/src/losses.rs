@@ -1,8 +1,9 @@
 //! The losses of a recording: gaps while it runs, and the kernel's own counts at its end.
 //!
 //! A ring can become full before it is read. The kernel then reports the number of overwritten events. The
-//! kernel does not report two kinds of loss: another program reads the ring, or clears it. To find unreported
-//! losses, the kernel's counts are compared with the number of records that were read.
+//! kernel does not report two kinds of loss: another program reads events from the ring, or another program
+//! clears the ring. To find unreported losses, the kernel's counts are compared with the number of records
+//! that were read.
 
 use std::fs;
 

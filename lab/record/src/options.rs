@@ -8,8 +8,8 @@ use pageset_trace::{RecordingCost, VisitCost};
 use crate::condition::Condition;
 use crate::cpus::CpuList;
 
-/// Options of a recording: what is recorded, and when the recording ends. The recording ends at the first of
-/// its conditions, or if the caller's callback ends it.
+/// Options of a recording: what is recorded, and when the recording ends. The recording ends when the first
+/// of the ending options is met, or when the caller's callback ends the recording.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// CPUs to record. `None` stands for all CPUs that are online.

@@ -208,7 +208,8 @@ impl<'a> Reader<'a> {
         let mut kernel = self.compare(head);
         if self.begin_ns > 0 {
             begins_late(head, self.begin_ns, kernel.overrun);
-            // A flight recorder intends that old events are overwritten, so do not count them as lost.
+            // A flight recorder intends that old events are overwritten, so do not count overwritten events
+            // as lost.
             kernel.overrun = 0;
         }
         let losses = &mut self.merger.losses;

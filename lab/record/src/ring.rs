@@ -162,7 +162,8 @@ impl Ring {
 }
 
 /// Finds the beginning of the wait that a call chain belongs to. The call chain comes after the beginning of
-/// its wait. The wait of an interrupt, with its own call chain, may come between the two.
+/// its wait. The wait of an interrupt, with its own call chain, may come between the beginning of a wait and
+/// this wait's call chain.
 fn begun(events: &mut [Event]) -> Option<&mut Event> {
     let mut last = events.iter_mut().rev().take(NEAR);
     last.find(|event| event.kind == EventKind::ContentionBegin && event.caller().is_none())

@@ -68,9 +68,9 @@ impl<'a> RollCall<'a> {
         number
     }
 
-    /// Writes the answer of the calling thread, and waits for the answers of all other threads. Then switches
-    /// recording off, limits recording to `cpus`, and empties the rings. Returns the sorted numbers of all
-    /// threads, or the reason why the numbers are unknown.
+    /// Writes the answer of the calling thread, and waits for the answers of all other threads. After all
+    /// answers, switches recording off, limits recording to `cpus`, and empties the rings. Returns the sorted
+    /// numbers of all threads, or the reason why the numbers are unknown.
     ///
     /// # Errors
     /// An error of the system, or an error if the trace's clock differs from this process's clock.

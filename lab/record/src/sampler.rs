@@ -129,7 +129,7 @@ impl Sampler {
     }
 }
 
-/// Moves this thread to `cpu`. Returns whether it succeeded.
+/// Moves this thread to `cpu`. Returns whether the move succeeded.
 fn go_to(cpu: u32) -> bool {
     let mut set = CpuSet::new();
     if cpu as usize >= CpuSet::MAX_CPU {

@@ -168,7 +168,7 @@ impl Session {
         let (sender, pieces) = sync_channel(PIECES_MAX);
         thread::scope(|scope| {
             // The two other threads answer the roll call, and then wait on these channels. If this thread
-            // fails before it sends, the channels close, and the two threads end.
+            // fails before it sends, the channels close, and the two other threads end.
             let (give_head, head_given) = channel();
             let (give_sampler, sampler_given) = channel::<Sampler>();
             let (roll_call, stop, bytes) = (&roll_call, &stop, &bytes);
@@ -200,7 +200,7 @@ impl Session {
             let reading = options.reading;
             let mut reader = Reader::new(&instance, intrusions, merger, sender, bytes, buffer_pages, reading);
             reader.tasks = tasks;
-            // Both threads wait on these channels, so both sends succeed.
+            // Both other threads wait on these channels, so both sends succeed.
             drop((give_head.send(head.clone()), give_sampler.send(sampler)));
             let busy_before = busy();
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);

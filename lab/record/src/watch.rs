@@ -78,8 +78,8 @@ impl Watch {
         for (cpu, records) in self.merger.records() {
             let Some(counts) = counts_of(&self.instance, cpu) else { continue };
             kernel = kernel.plus(counts);
-            // Do not count the ring's remaining entries as missed, because the kernel may have written them
-            // after the last reading.
+            // Do not count the ring's remaining entries as missed, because the kernel may have written these
+            // entries after the last reading.
             taken = taken.saturating_add(counts.read.unwrap_or(0).saturating_sub(records));
         }
         self.merger.losses.total(&kernel).missing().saturating_add(taken)

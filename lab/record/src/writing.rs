@@ -1,4 +1,5 @@
-//! The writing thread. This thread compresses and writes events while the reading thread reads others.
+//! The writing thread. This thread compresses and writes events while the reading thread reads the next
+//! events.
 
 use std::{
     io::{self, Write},

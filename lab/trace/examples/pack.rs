@@ -1,4 +1,5 @@
-//! Converts a trace of any known format to a native file, and measures the speed of reading both files.
+//! Converts a trace of any known format to a native file, and measures the speed of reading the trace and the
+//! native file.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example pack -- IN OUT.pgtrace [LEVEL]

@@ -159,8 +159,8 @@ impl HitEstimate {
 }
 
 impl Counts {
-    /// Hits of the tracepoint called `name`. `None` if the kernel does not have the tracepoint, or if it was
-    /// switched on too rarely.
+    /// Hits of the tracepoint called `name`. `None` if the kernel does not have the tracepoint, or if the
+    /// tracepoint was switched on too rarely.
     #[must_use]
     pub fn hits(&self, name: &str) -> Option<HitEstimate> {
         self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits

@@ -131,9 +131,8 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// The differences of the second recording from the first, the largest first. A ratio of two small values may
-/// be large although both values are small. Therefore `little` is added to both values before they are
-/// compared.
+/// The differences of the second recording from the first, the largest first. `little` is added to both
+/// values before the values are compared, because a ratio of two small values may be large.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,

@@ -91,7 +91,7 @@ pub(crate) enum Chosen {
     File(PathBuf),
 }
 
-/// Parses the name of a study, or the path of a study file. Such a path ends with `.toml`.
+/// Parses the name of a study, or the path of a study file, which ends with `.toml`.
 #[derive(Clone)]
 struct StudyParser;
 

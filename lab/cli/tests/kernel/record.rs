@@ -105,7 +105,7 @@ pub(crate) fn directory() -> (TempDir, PathBuf, String) {
     (directory, path, name)
 }
 
-/// A file system in memory. It is unmounted when this value is dropped.
+/// A file system in memory, which is unmounted when this value is dropped.
 pub(crate) struct Tmpfs(pub(crate) TempDir);
 
 impl Tmpfs {

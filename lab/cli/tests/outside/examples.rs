@@ -43,8 +43,8 @@ const ENDLESS: [&str; 7] = [
 const ROOT: [&str; 3] =
     ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
 
-/// Examples of `reproduce` that take longer than a night. `cargo xtask ci night` does not run them: see the
-/// guide to `reproduce`.
+/// Examples of `reproduce` that take longer than a night. `cargo xtask ci night` does not run these examples:
+/// see the guide to `reproduce`.
 const HOURS: [&str; 2] = ["pageset reproduce batch-size", "pageset reproduce high-order-pcp"];
 
 fn starts_with_any(line: &str, beginnings: &[&str]) -> bool {

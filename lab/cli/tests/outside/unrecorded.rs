@@ -396,7 +396,7 @@ fn a_recording_of_some_cpus_gives_no_verdict_on_the_machine() {
 }
 
 /// Tests that a recording without a layout is refused before its end is read. The end is damaged, so reading
-/// it would give another error.
+/// the end would give another error.
 #[test]
 fn what_lacks_a_layout_is_refused_before_the_rest_is_read() {
     let directory = tempfile::tempdir().expect("a directory");

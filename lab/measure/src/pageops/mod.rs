@@ -3,7 +3,7 @@
 //!
 //! `way` has the ways that are compared, and `load` has the work of the other CPUs. `memory` and `clock` have
 //! the memory and the clock of the measurements. `grid` measures huge pages, on CPUs that wait for each other
-//! at a `rendezvous`. `sizes` measures the other sizes. `measurement` is the result.
+//! at a `rendezvous`. `sizes` measures pages of 4 KiB and 1 GiB. `measurement` is the result.
 
 pub(crate) mod clock;
 pub(crate) mod grid;
@@ -44,8 +44,8 @@ const ROUNDS_GIGANTIC: usize = 5;
 /// The choices for a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchSpec {
-    /// Whether to measure less, in less than a minute: a tenth of the rounds for huge pages, a fifth of the
-    /// rounds for base pages, and no page of 1 GiB.
+    /// Whether to measure less, in less than a minute. A quick measurement has a tenth of the rounds for huge
+    /// pages, a fifth of the rounds for base pages, and no page of 1 GiB.
     pub is_quick: bool,
     /// Seed of the order of measurements and of random targets.
     pub seed: u64,
@@ -159,8 +159,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that the thread that reports progress ends if the work panics. Otherwise the scope would wait
-    /// for this thread for ever.
+    /// Tests that the thread that reports progress ends if the work panics. If the thread did not end, the
+    /// scope would wait for the thread for ever.
     #[test]
     fn work_that_panics_ends() {
         let done = AtomicU64::new(0);

@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A barrier. If a thread panics, it leaves the barrier, so that the other threads do not wait for this
-/// thread for ever. With [`std::sync::Barrier`], the other threads would wait for ever.
+/// A barrier. A thread that panics leaves the barrier, so that the other threads do not wait for this thread
+/// for ever. With [`std::sync::Barrier`], the other threads would wait for ever.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     state: Mutex<State>,

@@ -16,8 +16,8 @@ impl Contents for NoMemory {
     fn write(&self, _: Pfn, _: u32, _: u64) {}
 }
 
-/// Maps memory for `frames` frames, and makes all of the memory resident. So the test does not measure faults
-/// of the operating system.
+/// Maps memory for `frames` frames, and makes all of the memory resident, so that the test does not measure
+/// faults of the operating system.
 pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     let bytes = usize::try_from(frames * page_bytes)?;
     let mut map =

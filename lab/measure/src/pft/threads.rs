@@ -1,5 +1,5 @@
-//! Runs the phases of a test on real threads. All threads are created and pinned, and wait until all are
-//! ready. Then all threads touch their pages, and end.
+//! Runs the phases of a test on real threads. All threads are created and pinned, and wait until all threads
+//! are ready. After this wait, the threads touch their pages, and end.
 
 use std::sync::Barrier;
 use std::thread;

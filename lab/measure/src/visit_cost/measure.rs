@@ -29,8 +29,8 @@ const PARTS: u32 = 8;
 const PASSES: u32 = 8;
 /// Number of passes of the run that counts visits.
 const PASSES_COUNTED: u32 = 8;
-/// Under the small limit, a pass must make at least this many visits more than under the large limit.
-/// Otherwise the difference is too small to divide by.
+/// Under the small limit, a pass must make at least this many visits more than under the large limit. A
+/// smaller difference is too small to divide by.
 const VISITS_MIN: f64 = 20.0;
 
 /// The settings and the recorder that the caller provides.
@@ -64,7 +64,7 @@ pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<
     let Measuring { settings, command, record } = measuring;
     settings.check(&assignment(SMALL))?;
     let under = |fraction: u32| -> Result<_> {
-        // Only one change is made at a time, so the value that is put back is always the original one.
+        // Only one change is made at a time, so the value that is put back is always the original value.
         let mut changes = settings.begin(command)?;
         changes.set(&assignment(fraction))?;
         Ok(changes)
@@ -143,7 +143,7 @@ fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
 }
 
 /// Counts the visits that the loop's own thread makes in a pass. The count needs a recording, but a recording
-/// would change the times. So this run is separate from the timed runs.
+/// would change the times. Therefore the run that counts is separate from the timed runs.
 fn count(record: &mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>) -> Result<Visits> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let mut reader = record(Box::new(move || {

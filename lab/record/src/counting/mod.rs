@@ -150,7 +150,7 @@ pub fn count(
     Ok(Recording { info: head, events: 0, bytes, lost, duration: elapsed, ending, still_running })
 }
 
-/// Follows tasks if their names are wanted, or if the command's tasks must be distinguished from others.
+/// Follows tasks if their names are wanted, or if the command's tasks must be distinguished from other tasks.
 fn watch_tasks(options: &Options, head: &mut TraceInfo) -> Option<TaskWatch> {
     if !options.with_names && options.command.is_empty() {
         return None;

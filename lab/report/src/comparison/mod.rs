@@ -237,7 +237,7 @@ impl Comparison {
         self.group.as_deref()
     }
 
-    /// The reason why the author has withdrawn the table. `None` if the author has not withdrawn it.
+    /// The reason why the author has withdrawn the table. `None` if the author has not withdrawn the table.
     #[must_use]
     pub fn withdrawn(&self) -> Option<&str> {
         self.withdrawn.as_deref()

@@ -34,9 +34,9 @@ pub struct Skill {
 const SIGNIFICANT: f64 = 0.05;
 
 impl Skill {
-    /// The p-value of a one-sided sign test against the null model. A pair counts only if exactly one of the
-    /// two forecasts is right. The p-value is the probability that a fair coin decides at least as many of
-    /// the counted pairs in our favour. The p-value is 1 if no pair counts.
+    /// The p-value of a one-sided sign test against the null model. A pair counts only if either our
+    /// direction or the null model is right, but not both. The p-value is the probability that a fair coin
+    /// decides at least as many of the counted pairs in our favour. The p-value is 1 if no pair counts.
     #[must_use]
     pub fn p_value(&self) -> f64 {
         at_least(self.changes_met, self.changes_met + self.changes_seen_only_here)

@@ -20,7 +20,7 @@ pub struct Bar {
     pub name: String,
     /// The value.
     pub value: u64,
-    /// The range of possible values. `None` if it is not known.
+    /// The range of possible values. `None` if the range is not known.
     pub range: Option<(u64, u64)>,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A chart. Its text describes the chart for readers who do not see it.
+/// A chart, with a text that describes the chart for readers who do not see the chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Chart {
@@ -143,7 +143,7 @@ pub struct Heat {
     pub rows: Vec<String>,
     /// Groups of rows, from top to bottom.
     pub groups: Vec<Group>,
-    /// The x axis, if it is time. `None` if columns have names.
+    /// The x axis, if the x axis is time. `None` if columns have names.
     pub span: Option<Span>,
     /// Names of the columns, if the x axis is not time.
     pub columns: Vec<String>,

@@ -100,7 +100,7 @@ fn part(part: &Part, place: &str, html: &mut Html) {
     }
 }
 
-/// Writes a sentence. Quoted commands in it are formatted as code.
+/// Writes a sentence. Quoted commands in the sentence are formatted as code.
 fn sentence(text: &str, html: &mut Html) {
     for (at, piece) in text.split('`').enumerate() {
         if at % 2 == 1 { html.words("code", &[], piece) } else { explained(piece, Place::Sentence, html) }

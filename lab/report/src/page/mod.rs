@@ -129,7 +129,7 @@ impl Section {
         Self { listed: Some(heading.clone()), heading, parts: Vec::new() }
     }
 
-    /// Returns the section with another name in the list of sections, or without a name if it is not in the
+    /// Returns the section with another name in the list of sections. With `None`, the section is not in the
     /// list.
     #[must_use]
     pub fn listed(mut self, name: Option<&str>) -> Self {

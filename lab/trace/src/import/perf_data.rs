@@ -47,7 +47,8 @@ const CUT: &str =
 /// Bytes of a record's header.
 const HEADING_BYTES: u64 = 8;
 
-/// Kinds of records. The first constants are the kernel's kinds, the rest are perf's kinds.
+/// Kinds of records. The first constants are the kernel's kinds, and the constants after them are perf's
+/// kinds.
 mod kind {
     pub(super) const LOST: u32 = 2;
     pub(super) const SAMPLE: u32 = 9;

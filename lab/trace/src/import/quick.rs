@@ -278,8 +278,8 @@ mod tests {
         assert_eq!(read, [true, true, true, true, true, true, false, false, false]);
     }
 
-    /// Tests that this parser leaves a line to the other parser if the line is cut at any place or ends in
-    /// CRLF. Chunks and files may end at any place, and some programs write CRLF.
+    /// Tests that this parser leaves a line to `header` and `payload` if the line is cut at any place or ends
+    /// in CRLF. Chunks and files may end at any place, and some programs write CRLF.
     #[test]
     fn lines_without_their_end_are_left() {
         for (style, line) in LINES {

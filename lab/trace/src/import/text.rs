@@ -477,7 +477,7 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
 }
 
 /// Handles a line that does not have a form of this format. If the line looks like a page event, returns an
-/// error. Otherwise counts the line.
+/// error. Counts any other line.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });

@@ -119,8 +119,8 @@ impl Copied<'_> {
     }
 
     /// Rejects zones with pages and an unknown name, because the requests that may use such a zone are
-    /// unknown. Leaves out zones without pages of the allocator, such as `Device`, and lists this as an
-    /// assumption.
+    /// unknown. Leaves out zones without pages of the allocator, such as `Device`, and lists the left-out
+    /// zones as an assumption.
     fn refuse_strangers(&mut self) -> Result<(), TraceError> {
         let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
         if let Some(zone) = strangers().find(|zone| zone.zone.managed > 0) {
@@ -151,7 +151,7 @@ impl Copied<'_> {
     }
 
     /// Finds the page size. If the user gave a page size, checks that the batches of zones do not contradict
-    /// it.
+    /// this page size.
     fn page_size(&mut self, options: &LayoutOptions) -> Result<u32, TraceError> {
         let said = options.page_size.or(options.recorded.as_ref().map(|(size, _)| *size));
         let size = said.unwrap_or(4096);

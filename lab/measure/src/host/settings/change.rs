@@ -110,8 +110,8 @@ impl Change {
     pub(super) fn now(&self, root: &Path) -> Result<Now, SettingError> {
         let now = self.all().map(|values| read(root, &values.key)).collect::<Result<Vec<_>, _>>()?;
         let are = |wanted: fn(&Values) -> &String| self.all().map(wanted).eq(&now);
-        // If the values before and after are equal, the change counts as undone. So compare the present
-        // values with the values before the change first.
+        // Compare the present values with the values before the change first. If a change does not alter a
+        // value, the change then counts as undone.
         Ok(if are(|values| &values.before) {
             Now::Before
         } else if are(|values| &values.after) {
@@ -128,7 +128,7 @@ impl Change {
     }
 
     /// The setting to write in order to undo the change. For a pair, this is the setting that was in force
-    /// before the change. When it is written, the kernel sets the other setting of the pair to 0.
+    /// before the change. When this setting is written, the kernel sets the other setting of the pair to 0.
     pub(super) fn undoing(&self) -> &Values {
         let Some(reset) = &self.reset else { return &self.written };
         let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {
@@ -143,8 +143,8 @@ impl Change {
     pub(super) fn undo(&self, root: &Path) -> Result<(), SettingError> {
         let Values { key, before, .. } = self.undoing();
         write(root, key, before)?;
-        // The kernel should have reset the other setting of the pair now. If the kernel has not, write the
-        // other setting too.
+        // The kernel should have reset the other setting of the pair now. If the kernel has not reset it,
+        // write the other setting too.
         let others = self.all().filter(|values| values.key != *key);
         others
             .filter(|values| read(root, &values.key).is_ok_and(|now| now != values.before))

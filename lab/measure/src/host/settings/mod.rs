@@ -6,8 +6,8 @@
 //! changes. `left` has the changes that a killed process did not undo. `told` has the sentences about changed
 //! settings.
 //!
-//! A setting below `/proc/sys` lasts until the machine stops. So the file of changes is not flushed to the
-//! disk. The file only has to outlive processes, and means nothing after a boot.
+//! The file of changes is not flushed to the disk, because a setting below `/proc/sys` lasts only until the
+//! machine stops. The file has to outlive processes, but means nothing after a boot.
 
 mod change;
 mod changes;
@@ -154,7 +154,7 @@ impl Settings {
     }
 
     /// Returns the changes that a killed process did not put back. `None` if there are no such changes, or if
-    /// all of them are undone already. The call needs no privileges.
+    /// all these changes are undone already. The call needs no privileges.
     #[must_use]
     pub fn left(&self) -> Option<Left> {
         self.records.iter().find_map(|path| Left::of(Content::of_killed(path)?, &self.root, path))
