@@ -32,9 +32,9 @@ pub struct Dataset {
 /// The outcome of [`Dataset::store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// The result was stored.
+    /// The result was not there, and was stored.
     New,
-    /// The result existed already.
+    /// A result with this key existed already.
     Already,
 }
 
@@ -104,7 +104,7 @@ impl Dataset {
         keep(file, &path).with_context(cannot_write)
     }
 
-    /// Reads the rows of these results, in the order of `keys`.
+    /// Reads the rows of the results with these `keys`, in the order of `keys`.
     ///
     /// # Errors
     ///

@@ -18,8 +18,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 ///
 /// An error of Parquet. None is known to occur.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
-    // Leave out statistics of a single row, because these statistics only repeat the row. Most files have one
-    // row.
+    // Leave out the statistics of files with one row, because these statistics only repeat the row. Most
+    // files have one row.
     let statistics = if batch.num_rows() > 1 { EnabledStatistics::Chunk } else { EnabledStatistics::None };
     let properties = WriterProperties::builder()
         // Write a fixed name, so that equal rows give equal bytes with every version of the Parquet library.
@@ -41,7 +41,7 @@ pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the bytes of the batch as an Arrow stream. [`from_stream`] reads these bytes.
+/// Returns the bytes of the batch as an Arrow stream. [`from_stream`] reads the bytes of such a stream.
 ///
 /// # Errors
 ///

@@ -46,8 +46,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     }
 }
 
-/// Returns the output file that the user named. If the user named none, returns a path in the current
-/// directory: the input's name with this extension.
+/// Returns the output file that the user named. If the user named no output file, returns a path in the
+/// current directory: the input's name with `extension`.
 fn output_of(args: &ConvertArgs, extension: &str) -> PathBuf {
     args.output.clone().unwrap_or_else(|| {
         let stem = args.input.file_stem().filter(|stem| *stem != "-");

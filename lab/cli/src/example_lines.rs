@@ -1,4 +1,4 @@
-//! Finds the command lines in help texts, in the book and in READMEs. Tests parse all these command lines,
+//! Finds the command lines in help texts, in the book and in READMEs. Tests parse all found command lines,
 //! and run most command lines of help texts.
 
 /// Returns the command lines in a text. A command line is indented by two spaces. A command line stands below

@@ -29,7 +29,7 @@ pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
 /// One recording of a fleet, with its result or error.
 pub(crate) struct Member<R> {
     file: PathBuf,
-    /// The subcommand's result for this recording, or the error.
+    /// The subcommand's result for the recording, or the error.
     pub(crate) read: Result<R, String>,
     /// The JSON document that the subcommand prints for this recording alone, if the user wants JSON.
     document: Option<Box<RawValue>>,
@@ -43,7 +43,7 @@ pub(crate) struct Fleet<R> {
 }
 
 /// Does `work` for each recording, on all CPUs. `work` returns the result of a recording. With `--format
-/// json`, `work` also returns the JSON document of this result.
+/// json`, `work` also returns the JSON document of the recording's result.
 pub(crate) fn read<R: Send>(
     (recordings, opening): (&[PathBuf], &OpeningArgs),
     work: impl Fn(&SourceArgs) -> Result<(R, Option<Box<RawValue>>)> + Sync,

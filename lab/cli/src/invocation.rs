@@ -6,8 +6,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use pageset_report::{Provenance, shell_word};
 
-/// Options that do not change a result. These options say where and how the result is written, and how many
-/// workers run. The command line that repeats a result leaves out these options.
+/// Options that do not change a result, because they only say where and how the result is written, and how
+/// many workers run. The command line that repeats a result leaves out the options of this list.
 const OUTSIDE: [&str; 12] = [
     "format",
     "output",

@@ -1,5 +1,5 @@
-//! Finds kernel settings that a killed command did not restore. The commands `advise`, `record`,
-//! `top` and `bench machine` report such settings.
+//! Finds kernel settings that a killed command did not restore. The commands `advise`, `record`, `top` and
+//! `bench machine` report settings that a killed command did not restore.
 
 use anyhow::{Result, bail};
 use pageset_measure::host::Settings;

@@ -73,7 +73,7 @@ pub(crate) struct MachineFacts {
 }
 
 impl MachineFacts {
-    /// Turns these facts into options for reading a layout.
+    /// Turns the facts about the machine into options for reading a layout.
     pub(crate) fn options(&self) -> LayoutOptions {
         let options = self.node_cpus.clone().unwrap_or_default();
         match self.page_size {

@@ -137,7 +137,7 @@ where
     }
 }
 
-/// Names that the user may mean. For `6.12.4`, these are `6.12.4`, `linux-6.12.4` and `linux-6.12`.
+/// Names that the user may mean. For `6.12.4`, the names are `6.12.4`, `linux-6.12.4` and `linux-6.12`.
 fn full_names(typed: &str) -> Vec<String> {
     let release = typed.strip_prefix("linux-").unwrap_or(typed);
     let numbers: Vec<_> = release.splitn(3, '.').take(2).collect();

@@ -60,8 +60,8 @@ impl Progress {
     }
 }
 
-/// Shows the progress of a library's work. This progress never cancels the work, because an interrupt ends
-/// the whole process.
+/// Shows the progress of a library's work. The progress on a terminal never cancels the work, because an
+/// interrupt ends the whole process.
 impl pageset_report::Progress for Progress {
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.start(what, unit, total);
@@ -121,7 +121,7 @@ fn rounded(number: f64) -> String {
     const LETTERS: [&str; 5] = ["", " k", " M", " G", " T"];
     let mut scaled = number;
     let mut power = 0;
-    // If the digits would be printed as 1000, use the next letter.
+    // If the digits would be printed as 1000, use the next letter, for example `M` after `k`.
     while scaled >= 999.5 && power + 1 < LETTERS.len() {
         scaled /= 1000.0;
         power += 1;

@@ -1,5 +1,5 @@
-//! Watches the signals that end the command. After a signal, the command first removes its tracing instances
-//! and temporary files, and restores the settings that it has changed. The command ends after these steps.
+//! Watches the signals that end the command. After a signal, the command removes its tracing instances and
+//! temporary files, restores the settings that it has changed, and ends.
 
 use std::error::Error;
 use std::fmt;

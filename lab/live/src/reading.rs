@@ -73,7 +73,7 @@ impl Proc {
         self.directory == Path::new("/proc")
     }
 
-    /// Reads both files.
+    /// Reads `zoneinfo` and `vmstat`.
     ///
     /// # Errors
     /// An error if a file is missing, unreadable, too large or malformed, or if no zone has a page set.

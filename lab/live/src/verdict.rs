@@ -29,7 +29,7 @@ pub enum Answer {
     /// No: page sets take less CPU time in total than a change must save.
     No,
     /// Unlikely: by the estimate, page sets take less CPU time than a change must save. By the upper bound,
-    /// page sets may take more.
+    /// page sets may take more CPU time than a change must save.
     Unlikely,
     /// Perhaps: by the estimate, or by the waits alone, page sets take at least the CPU time that a change
     /// must save. A recording shows how much a change can save.
@@ -133,8 +133,8 @@ fn blocks(view: &View) -> Option<f64> {
     Some(per_s * view.interval_ns as f64 / 1e9)
 }
 
-/// The largest batch of page sets outside the zones `DMA` and `DMA32`, or else of all page sets. 1 if there
-/// is no page set.
+/// The largest batch of page sets outside the zones `DMA` and `DMA32`, or else of all page sets. The function
+/// returns 1 if there is no page set.
 fn batch(view: &View) -> f64 {
     let large = |zone: &str| ![ZoneKind::Dma.name(), ZoneKind::Dma32.name()].contains(&zone);
     let sets = view.pagesets.iter();
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Makes a view of one second of two CPUs, and one of the CPUs is busy.
+    /// Makes a view of one second on a machine with two CPUs, one of them busy.
     fn view(blocks_per_s: f64, wait_percent: f64) -> View {
         let rates = CpuRates {
             refilled_blocks_per_s: Some(blocks_per_s),

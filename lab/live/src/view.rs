@@ -92,9 +92,9 @@ pub struct PagesetView {
     pub change: Option<i64>,
     /// The limit: a free that brings `count` to this number causes a drain.
     pub high: u32,
-    /// Lower bound of `high`. Some kernels do not print this number.
+    /// Lower bound of `high`. `None` if the kernel does not print this bound.
     pub high_min: Option<u32>,
-    /// Upper bound of `high`. Some kernels do not print this number.
+    /// Upper bound of `high`. `None` if the kernel does not print this bound.
     pub high_max: Option<u32>,
     /// Pages that a plain refill or drain moves.
     pub batch: u32,

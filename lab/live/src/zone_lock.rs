@@ -13,9 +13,9 @@ pub struct ZoneLockView {
     pub waits_per_s: f64,
     /// The part of all CPUs' time that the counted waits took, in percent.
     pub wait_percent: f64,
-    /// Waits by caller. The row `elsewhere` has waits for other spin locks. The row `unknown` has waits
-    /// without a usable call chain. `waits_per_s` and `wait_percent` of the view count neither of these two
-    /// rows.
+    /// Waits by caller. The row `elsewhere` has waits for spin locks that are not zone locks. The row
+    /// `unknown` has waits without a usable call chain. `waits_per_s` and `wait_percent` of the view do not
+    /// count the rows `elsewhere` and `unknown`.
     pub callers: Vec<CallerView>,
     /// Number of events of waits that the watch has missed since the start.
     pub lost: u64,

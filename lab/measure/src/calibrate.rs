@@ -26,9 +26,9 @@ const PAGES: usize = 32;
 /// The first step ends 600 ms after the start of the calibration, and the second step ends 850 ms after this
 /// start. On a busy machine, pages become resident slowly, so the steps begin later and take fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
-/// Neighbourhoods count as equally fast if their cost is at most the least cost times this factor. The
-/// calibration chooses the largest of these neighbourhoods, which helps programs that touch more bytes than
-/// the measurement does. The factor is a guess: the costs of two calibrations differ by about 1 %.
+/// Neighbourhoods count as equally fast if their cost is at most the least cost times this factor. Among
+/// equally fast neighbourhoods, the calibration chooses the largest one, which helps programs that touch more
+/// bytes than the measurement does. The factor is a guess: the costs of two calibrations differ by about 1 %.
 const EQUAL: f64 = 1.01;
 /// The neighbourhoods that the second step compares, in bytes.
 const NEIGHBOURHOODS: [usize; 6] = [0, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];

@@ -96,7 +96,7 @@ impl Drop for Instance {
 /// Takes a lock that excludes other recorders. Race: this recorder makes an instance, and locks the instance
 /// a moment later. Without the lock of this function, another recorder could remove the instance before it is
 /// locked, because an instance without a lock looks abandoned. With the lock of this function, the other
-/// recorder waits.
+/// recorder waits until the instance is locked.
 fn turn(tracefs: &Tracefs) -> Result<File, RecordError> {
     let instances = tracefs.path("instances");
     let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;
@@ -122,7 +122,7 @@ fn lock(directory: &Path) -> Option<File> {
     Some(file)
 }
 
-/// Removes an instance with its probes. Returns whether this succeeded.
+/// Removes an instance with its probes. Returns whether the removal succeeded.
 fn remove(tracefs: &Tracefs, name: &str) -> bool {
     let is_removed = fs::remove_dir(tracefs.path("instances").join(name)).is_ok();
     probes::remove(tracefs, name);

@@ -1,5 +1,5 @@
 //! Detects writes of other programs to the recorder's instance. Other programs may clear its buffers, switch
-//! events off or change a filter. The kernel does not count the events that are lost in this way, so inotify
+//! events off or change a filter. The kernel does not count events that are lost by such writes, so inotify
 //! watches the writes.
 
 use std::{

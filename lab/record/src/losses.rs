@@ -44,9 +44,9 @@ impl Losses {
         self.counted.saturating_add(self.gaps_of_unknown_size)
     }
 
-    /// Returns all losses, including the kernel's counts. The kernel counts every overwritten event. If its
-    /// count exceeds the known gaps, the excess is in the gaps of unknown size, so these gaps are not counted
-    /// separately.
+    /// Returns all losses, including the kernel's counts. The kernel counts every overwritten event. If the
+    /// kernel's count exceeds the events in gaps of known size, the excess lies in the gaps of unknown size,
+    /// so gaps of unknown size are not counted separately.
     pub(crate) fn total(&self, kernel: &RingCounts) -> LostEvents {
         let overrun = self.counted.max(kernel.overrun);
         let unknown = if kernel.overrun > self.counted { 0 } else { self.gaps_of_unknown_size };
@@ -73,7 +73,7 @@ pub(crate) fn counts_of(instance: &Instance, cpu: u16) -> Option<RingCounts> {
 pub(crate) enum Compared {
     /// This recorder has read all records.
     Whole,
-    /// Another program has read this many records.
+    /// Another program has read records. The value is the number of these records.
     Taken(u64),
     /// The kernel's counts have started again: another program has cleared the ring, or has set its clock.
     Cleared,

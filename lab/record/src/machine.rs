@@ -30,8 +30,8 @@ pub(crate) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Reads the current state of the allocator. Only root may read `pagetypeinfo`, so for other users this part
-/// is missing.
+/// Reads the current state of the allocator. Only root may read `pagetypeinfo`, so for other users
+/// `pagetypeinfo` is missing.
 ///
 /// # Errors
 /// An error if a file cannot be read or has an unknown form.
@@ -90,8 +90,7 @@ pub(crate) fn sysctls() -> BTreeMap<String, String> {
     SYSCTLS.into_iter().filter_map(value).collect()
 }
 
-/// Maximum number of changes that are kept. With more changes, the settings of the recording count as
-/// unknown.
+/// Maximum number of changes that are kept. If a recording has more changes, its settings count as unknown.
 const CHANGES_MAX: usize = 1000;
 
 /// Observes settings repeatedly, to find changes.

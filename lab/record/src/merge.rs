@@ -17,11 +17,11 @@ use pageset_trace::raw::Decoder;
 use pageset_trace::raw::PageLayout;
 
 /// Longest assumed time between an event's time and the moment when it can be read. An event that takes
-/// longer, because its CPU is interrupted as a virtual CPU may be, is delivered out of order and counted.
-/// This time is a guess.
+/// longer, because its CPU is interrupted as a virtual CPU may be, is delivered out of order and counted. The
+/// 5 ms are a guess.
 pub(crate) const LATE_NS: u64 = 5_000_000;
-/// Maximum number of pages that one round reads from all rings together: 16 MiB on most machines. This limit
-/// bounds the memory.
+/// Maximum number of pages that one round reads from all rings together: 16 MiB on most machines. The maximum
+/// bounds the memory of the recorder.
 const ROUND_PAGES_MAX: usize = 4096;
 /// Smallest and largest number of pages that one round reads from one ring, for any number of CPUs.
 const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=256;

@@ -233,8 +233,8 @@ impl<'a> Reader<'a> {
             match Compared::of(counts, records) {
                 Compared::Whole => {}
                 Compared::Taken(taken) => losses.taken = losses.taken.saturating_add(taken),
-                // The program that cleared the ring has written to a file, and this write is reported
-                // already.
+                // The program that cleared the ring has written to a file of the instance, and the write is
+                // reported already.
                 Compared::Cleared if intrusions > 0 => {}
                 Compared::Cleared => {
                     losses.disturbances += 1;

@@ -2,7 +2,8 @@
 //!
 //! The trace has the machine's thread numbers. A process in a PID namespace, such as a container, sees other
 //! numbers. To find the trace's numbers, each thread of the recorder writes a mark before the recording. The
-//! record of the mark has the thread's number in the trace. All events of this time are cleared afterwards.
+//! record of the mark has the thread's number in the trace. After the answers, all events of the roll call
+//! are cleared.
 
 use std::{
     fs::{File, OpenOptions},
@@ -29,7 +30,8 @@ const THREADS: usize = 3;
 /// The upper bits of an answer, which is a mark like the mark of a sample, with a CPU number that no machine
 /// has.
 const ANSWER: u32 = 0x5af0_0000;
-/// Maximum time to wait for answers. After this time, the numbers of threads without an answer are unknown.
+/// Maximum time to wait for answers. If an answer is missing after this time, the numbers of all threads
+/// count as unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two checks for answers.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -36,8 +36,8 @@ use crate::task_watch::{Numbers, TaskWatch};
 use crate::tracefs::Tracefs;
 use crate::writing;
 
-/// Maximum number of pieces that wait for the writing thread. At this number the reading thread waits, and
-/// the kernel's buffers fill.
+/// Maximum number of pieces that wait for the writing thread. When this many pieces wait, the reading thread
+/// waits too, and the kernel's buffers fill.
 const PIECES_MAX: usize = 4;
 
 /// The progress of a recording.
@@ -229,7 +229,7 @@ impl Session {
     }
 }
 
-/// Follows the names of tasks. If this fails, notes the reason in the trace.
+/// Follows the names of tasks. If names cannot be followed, notes the reason in the trace.
 fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
     // The roll call has shown the numbers of the recorder's threads in the trace.
     let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
@@ -303,7 +303,8 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
     head.samples = samples;
 }
 
-/// Notes CPUs that came online during a recording of all CPUs. Events of these CPUs are not in the recording.
+/// Notes CPUs that came online during a recording of all CPUs. Events of CPUs that came online later are not
+/// in the recording.
 pub(crate) fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
     for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
         head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));

@@ -30,8 +30,8 @@ const BUFFER_KIB: u32 = 256;
 const PERIOD: Duration = Duration::from_millis(100);
 /// Maximum number of pages that one reading takes from a ring.
 const PAGES: usize = 256;
-/// Maximum number of new processes whose control group is looked up in one reading. All other new processes
-/// are assumed to be in their parent's group.
+/// Maximum number of new processes whose control group is looked up in one reading. Each further new process
+/// is assumed to be in its parent's control group.
 const CGROUPS_MAX: usize = 200;
 /// The flag of a new task that is a thread of its parent's process. Source: clone(2), `CLONE_THREAD`.
 const THREAD: u64 = 0x10000;
@@ -99,7 +99,7 @@ struct Seen {
 
 impl Numbers {
     /// Checks whether `/proc` shows the kernel's own threads. If so, `/proc` has the trace's numbers.
-    /// Observed: the parent of the kernel's threads has the number 2, and only the first PID namespace has
+    /// Observed: the parent of the kernel's threads is task number 2, and only the first PID namespace shows
     /// this task.
     pub(crate) fn of_this_process() -> Self {
         let is_first = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");

@@ -47,8 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Fills `events` with the events of a burst. One CPU refills its page set and allocates, and sometimes waits
-/// for a lock. After that, the same CPU or the next CPU frees the pages and drains them. The first CPU of
-/// each node has more bursts than other CPUs.
+/// for a lock. After its allocations, the same CPU or the next CPU frees the pages and drains them. The first
+/// CPU of each node has more bursts than other CPUs.
 fn burst(events: &mut Vec<Event>, cpus: u16, turn: u64, ts_ns: u64) {
     events.clear();
     let spread = (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % u64::from(cpus);

@@ -93,7 +93,8 @@ impl AheadReader {
         };
         let Ok(thread) = Builder::new().name("read".to_owned()).spawn(work) else { return };
         let Some(reader) = self.reader.take() else { return };
-        // The thread first waits for the reader, and then for a buffer, so both sends succeed.
+        // The new thread waits for the reader and then for buffers, so the sends of the reader and of the
+        // buffers succeed.
         drop(give.send(reader));
         for _ in 0..BLOCKS_AHEAD {
             drop(buffers.send(Vec::new()));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How much there is to read of a trace, and how much of it was read so far. If the number of events is known
-/// before the end, events are counted. If this number is not known before the end, bytes of the file are
-/// counted. A clone stays up to date while the trace is read.
+/// before the end, events are counted. If the number of events is not known before the end, bytes of the file
+/// are counted. A clone stays up to date while the trace is read.
 #[derive(Clone, Debug)]
 pub struct Amount(Counted);
 

@@ -217,8 +217,8 @@ mod tests {
         let json = serde_json::to_string(&counts).unwrap();
         assert_eq!(serde_json::from_str::<Counts>(&json).unwrap(), counts);
         assert_eq!(counts.hits("kmem/mm_page_free"), Some(estimate));
-        // The hits of both tracepoints are unknown: one was switched on too rarely, and the other does not
-        // exist.
+        // The hits of `mm_page_alloc` are unknown because this tracepoint was switched on too rarely. The
+        // hits of `mm_page_pcpu_refill` are unknown because the kernel does not have this tracepoint.
         assert_eq!(counts.hits("kmem/mm_page_alloc"), None);
         assert_eq!(counts.hits("kmem/mm_page_pcpu_refill"), None);
         assert!(!estimate.is_exact());

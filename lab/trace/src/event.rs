@@ -1,5 +1,5 @@
-//! A page event: a struct of 32 bytes without pointers. Every reader delivers such events, and the native
-//! file stores them.
+//! A page event: a struct of 32 bytes without pointers. Every reader delivers events as this struct, and the
+//! native file stores them.
 //!
 //! The meaning of a field depends on the [`EventKind`]. Some kinds (extfrag, contention, bulk allocation)
 //! reuse fields for other values. Methods of [`Event`] return the other values under their own names.
@@ -60,10 +60,10 @@ pub struct Event {
     /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`], this
     /// field and `refill` hold [`Event::call_site`].
     pub migratetype: i8,
-    /// The meaning of this field depends on the kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a page set
-    /// could hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
-    /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free. All other kinds
-    /// have 0.
+    /// The meaning of `refill` depends on the event's kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a page
+    /// set could hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
+    /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free.
+    /// [`EventKind::ContentionBegin`]: a part of the call site. In events of all other kinds, `refill` is 0.
     pub refill: u8,
     /// Interrupt state, bits of [`irq_flag`].
     pub irq_flags: u8,

@@ -64,23 +64,24 @@ pub struct LostEvents {
     /// also counts pages that contradict themselves.
     pub gaps_of_unknown_size: u64,
     /// Number of lines, records and samples of events that this crate does not know. If Linux 2.6.32 printed
-    /// two lines for one free, the second line counts here too.
+    /// two lines for one free, `unknown_events` counts the second line too.
     pub unknown_events: u64,
     /// Number of lines that are neither events, nor comments, nor parts of call chains, nor reports of
     /// losses.
     pub unrecognised_lines: u64,
-    /// Number of malformed lines and samples of known events. Only lenient reading counts such lines and
+    /// Number of malformed lines and samples of known events. Only lenient reading counts malformed lines and
     /// samples. Strict reading returns an error instead.
     pub malformed_lines: u64,
     /// Number of lines longer than the limit.
     pub oversized_lines: u64,
-    /// Number of names of allocation flags that are not in the table. The event is kept without such a flag.
+    /// Number of names of allocation flags that are not in the table. A reader keeps the event, without the
+    /// unknown flag.
     pub unknown_gfp_names: u64,
-    /// Number of events whose time is earlier than the time of the event before them. Such events are kept
-    /// unchanged.
+    /// Number of events whose time is earlier than the time of the event before them. Readers keep events
+    /// that are out of order unchanged.
     pub out_of_order: u64,
-    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts such
-    /// blocks.
+    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts
+    /// damaged blocks.
     pub damaged_blocks: u64,
     /// Number of events that another program read from the ring.
     #[serde(default)]
@@ -120,7 +121,7 @@ pub struct Gap {
 /// fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
-    /// Format of the original trace file. Conversion does not change this field.
+    /// Format of the original trace file. A conversion to the native format does not change `source`.
     pub source: SourceFormat,
     /// The path of the file that the trace was read from. The native file does not store this path.
     #[serde(skip)]
@@ -158,7 +159,7 @@ pub struct TraceInfo {
     pub pgalloc_delta: Option<u64>,
     /// Number of frames freed between `before` and `after`, according to `/proc/vmstat`.
     pub pgfree_delta: Option<u64>,
-    /// Threads of the recorder. Events of these threads do not belong to the recorded load.
+    /// Threads of the recorder. Events of the recorder's threads do not belong to the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
     /// Names of tasks, if the recorder was asked to keep them. `None` if the file has no names of tasks.
@@ -169,8 +170,8 @@ pub struct TraceInfo {
     /// events happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
-    /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the values at the
-    /// beginning.
+    /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the settings at the
+    /// beginning of the recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setting_changes: Vec<SettingChange>,
     /// Events and facts that the recorder could not record. Each entry has the reason.
@@ -202,8 +203,8 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// Sentences about facts that are missing both in the trace and in `machine`. The machine's description
-    /// may come from another file.
+    /// Sentences about facts that are missing both in the trace and in `machine`. `machine` may come from
+    /// another file than the trace.
     #[must_use]
     pub fn assumptions(&self, machine: Option<&Layout>) -> Vec<String> {
         let of_machine = machine.into_iter().flat_map(|machine| &machine.assumed);

@@ -27,7 +27,8 @@ pub(crate) struct Input {
     body: Body,
     /// Counts the bytes of the file that were read. If the file is a pipe, its length is not known.
     amount: Amount,
-    /// Becomes true when damage is met and skipped. `None` if damage is an error.
+    /// A flag that becomes true when damage is met and skipped. `None` if the reader returns an error at
+    /// damage.
     is_cut: Option<Arc<AtomicBool>>,
 }
 
@@ -109,7 +110,7 @@ impl Input {
         Ok(Self { head, body: Body::Packed(stream), amount, is_cut })
     }
 
-    /// A flag that shows whether damage was met so far. `None` if damage is an error.
+    /// A flag that shows whether damage was met so far. `None` if the reader returns an error at damage.
     pub(crate) fn is_cut(&self) -> Option<Arc<AtomicBool>> {
         self.is_cut.clone()
     }
@@ -151,8 +152,8 @@ impl Input {
     }
 }
 
-/// Maximum bytes of a text that a person writes: a machine to simulate, a plan, parameters. Such texts have
-/// some kilobytes.
+/// Maximum bytes of a text that a person writes: a machine to simulate, a plan, parameters. Texts that a
+/// person writes have some kilobytes.
 pub const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads the text of a description, and decompresses it if needed. The text may be no larger than

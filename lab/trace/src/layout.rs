@@ -103,7 +103,7 @@ pub enum CacheKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sysctls {
-    /// `percpu_pagelist_high_fraction`. With 0 the kernel tunes `high` itself. With another value, all page
+    /// `percpu_pagelist_high_fraction`. With 0 the kernel tunes `high` itself. With a value above 0, all page
     /// sets of a zone together may hold the zone's managed pages divided by this value.
     pub percpu_pagelist_high_fraction: Option<u32>,
     /// `min_free_kbytes`: kibibytes that the kernel keeps free.

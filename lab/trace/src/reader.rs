@@ -30,9 +30,9 @@ pub trait TraceReader: Send {
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError>;
 
     /// Whether one of the remaining events is a tick ([`Event::is_tick`]). Looks ahead as far as needed, in
-    /// bounded memory. This call does not change what the next read returns. [`TraceReader::lost`] includes
-    /// losses met while looking ahead. Text can be read only once, so the events before the first tick wait
-    /// in a temporary file. `progress` is called from time to time.
+    /// bounded memory. A call of `has_ticks` does not change what the next read returns.
+    /// [`TraceReader::lost`] includes losses met while looking ahead. Text can be read only once, so the
+    /// events before the first tick wait in a temporary file. `progress` is called from time to time.
     ///
     /// # Errors
     /// The errors of reading all events.
@@ -41,7 +41,7 @@ pub trait TraceReader: Send {
     /// Events that are missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
 
-    /// Moves to the first event at or after `ts_ns`. Only readers with an index can move.
+    /// Moves to the first event at or after `ts_ns`. Only readers of files with an index can move to a time.
     ///
     /// # Errors
     /// An error if this format can only be read from the beginning, or if the trace is damaged.

@@ -49,8 +49,8 @@ impl From<Task> for Fields {
 }
 
 impl Tasks {
-    /// Maximum number of tasks. With this many tasks, the description in the file stays far below its size
-    /// limit.
+    /// Maximum number of tasks. With the maximum number of tasks, the description in the file stays far below
+    /// its size limit.
     pub const TASKS_MAX: usize = 1 << 18;
 
     /// All tasks, in the order of addition.

@@ -428,8 +428,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that `rules` forgets no field of `Policy`. The compiler cannot check this, because `Policy`
-    /// belongs to another crate and the pattern in `rules` must end in `..`.
+    /// Tests that `rules` forgets no field of `Policy`. The compiler cannot check that `rules` has all
+    /// fields, because `Policy` belongs to another crate, so the pattern in `rules` must end in `..`.
     #[test]
     fn no_field_of_a_policy_is_forgotten() {
         let text = format!("{:#?}", POLICIES[0]);

@@ -73,8 +73,8 @@ const HELD_SAMPLED: Figure = Figure {
     little: 256.0,
     of: |report_data| report_data.samples.held_peak(),
 };
-/// The most pages that page sets held in a replay. A replay sees every event, so this value differs from the
-/// largest sample of the same recording.
+/// The most pages that page sets held in a replay. A replay sees every event, so the most pages in a replay
+/// differ from the largest sample of the same recording.
 const HELD_REPLAYED: Figure = Figure {
     title: "Held in page sets at most, as replayed",
     of: |report_data| report_data.examined.advice.findings.held_pages_peak,
@@ -91,8 +91,8 @@ fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     figures
 }
 
-/// The text does not mention a difference of less than this percentage. Guess: two runs of one load differ by
-/// about 5 %.
+/// The text about a comparison does not mention a difference of less than this percentage. Guess: two runs of
+/// one load differ by about 5 %.
 const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {

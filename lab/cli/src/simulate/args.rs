@@ -53,7 +53,8 @@ Examples:
 /// Run a workload on a simulated machine, one row for each policy
 ///
 /// Runs the allocator on virtual CPUs in virtual time. CPUs wait for locks and for cache lines, and work
-/// takes as long as the machine file says. So you see a policy's effect on a machine that you do not have.
+/// takes as long as the machine file says. The simulation shows a policy's effect on a machine that you do
+/// not have.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = [READING_SIMULATE, READING, "", SIMULATE_EXAMPLES].join("\n"))]
 pub(crate) struct SimulateArgs {

@@ -39,8 +39,8 @@ impl FromStr for Engine {
 }
 
 impl Engine {
-    /// Starts Python, which makes this sweep's runs that the dataset `results` lacks. After that, adds this
-    /// sweep's runs from `results` to `sweep`.
+    /// Starts Python, which makes this sweep's runs that the dataset `results` lacks. When Python has ended,
+    /// adds this sweep's runs from `results` to `sweep`.
     pub(super) fn finish(
         &self,
         plan: &Path,

@@ -67,7 +67,7 @@ fn counts_hold_what_all_events_show() {
 }
 
 /// Whether an estimate is near the true number. An exact count may lack a few events at its beginning and
-/// end. On a busy machine this load comes in bursts, so the true number may lie outside an estimate's
+/// end. On a busy machine the test's load comes in bursts, so the true number may lie outside an estimate's
 /// interval. Another test checks how often intervals contain the true value.
 fn is_near(truth: u64, estimate: HitEstimate) -> bool {
     let room = if estimate.is_exact() {

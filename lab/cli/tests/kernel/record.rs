@@ -33,7 +33,8 @@ pub(crate) fn refused() -> Option<&'static str> {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // The error names the command that mounts tracefs. Run this command, and check again.
+            // The error names the command that mounts tracefs. Run the named command, and check the machine
+            // again.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }

@@ -249,8 +249,8 @@ fn python_has_every_key() {
     assert_eq!(fields("advice.py", "Forecast"), keys(&advice["forecasts"][0]));
     let replay = json(&["replay", TRACE, "--policy", TWO, "--format", "json"]);
     let mut row = keys(&replay["rows"][0]);
-    // The JSON also has these three keys. The Python class has no fields for these keys, because the class
-    // computes the values of these keys from other fields.
+    // The JSON also has the three keys of the following loop. The Python class has no fields for these keys,
+    // because the class computes the values of these keys from other fields.
     for computed in ["visits", "hit_percent", "pages_per_acquisition"] {
         assert!(row.remove(computed), "{computed}");
     }

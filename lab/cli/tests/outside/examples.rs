@@ -1,5 +1,6 @@
 //! Runs the examples of the help texts. The files that the examples name are small recordings. The usual
-//! tests leave out examples that need root or minutes, and `cargo xtask ci night` runs most of those.
+//! tests leave out examples that need root or minutes, and `cargo xtask ci night` runs most of these left-out
+//! examples.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,7 @@ const MINUTES: [&str; 12] = [
     "pageset replay --sweep",
 ];
 
-/// Beginnings of examples that the usual tests cannot run. Most of these examples need root, or wait for
+/// Beginnings of examples that the usual tests cannot run. Most examples of `ENDLESS` need root, or wait for
 /// Ctrl-C, for a cluster, or for an event that may never happen.
 const ENDLESS: [&str; 7] = [
     "pageset top",

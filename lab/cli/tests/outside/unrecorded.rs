@@ -88,8 +88,8 @@ fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut T
     path.display().to_string()
 }
 
-/// Whether this number of a variant may differ from the whole recording's number. Numbers about the file
-/// itself may differ, and upper bounds that replace waits that were not recorded.
+/// Whether this number of a variant may differ from the whole recording's number. Two kinds of numbers may
+/// differ: numbers about the file itself, and upper bounds in place of waits that were not recorded.
 fn is_of_file(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or_default();
     path.starts_with("events.")

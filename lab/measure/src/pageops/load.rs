@@ -22,7 +22,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// All loads that this machine can run. With one CPU, only `Alone`.
+    /// All loads that this machine can run. With one CPU, the machine can run only `Alone`.
     pub fn all() -> Vec<Self> {
         if usable_cpus().len() > 1 {
             vec![Self::Alone, Self::Thrash, Self::EveryCpu]

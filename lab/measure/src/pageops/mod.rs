@@ -32,7 +32,7 @@ pub use memory::{HUGE_PAGE_BYTES, HugeMemory};
 use pageset_report::{Cancelled, Progress};
 pub use way::Operation;
 
-/// Rounds of a full run. On one CPU, this is the number of samples for each median.
+/// Rounds of a full run. If one CPU measures, each median has this number of samples.
 const ROUNDS: usize = 100;
 /// Rounds of a quick run.
 const ROUNDS_QUICK: usize = 10;

@@ -142,8 +142,8 @@ impl Gigantic {
     }
 }
 
-/// Maximum length of a range in a stream that copies. Longer ranges are slower, because the instructions copy
-/// at two places of a long range at once.
+/// Maximum length of a range in a stream that copies. Copies of longer ranges are slower, because the
+/// instructions copy at two places of a long range at once.
 const STREAM_BYTES: usize = 2 << 20;
 
 fn stream(operation: Operation, kernel: Kernel, page: &mut [u8], source: &[u8]) {

@@ -35,7 +35,8 @@ pub(super) fn clear(page: &mut [u8]) {
 }
 
 /// Frames of a mapping, each with a lock. If a bug of the engine gave one frame to two tasks, these tasks
-/// would wait for each other instead of racing. Without such a bug, no CPU waits for a lock.
+/// would wait for each other instead of racing. While the engine gives each frame to one task only, no CPU
+/// waits for a lock of a frame.
 pub(super) struct Arena<'m>(Vec<Mutex<&'m mut [u8]>>);
 
 impl<'m> Arena<'m> {

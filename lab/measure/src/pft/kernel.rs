@@ -56,8 +56,8 @@ fn map(shape: &Shape) -> Result<MmapMut> {
     let bytes = usize::try_from(shape.region_pages() * shape.geometry.page_bytes())?;
     let map =
         MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller --gib"))?;
-    // Huge pages must be off, so that each page causes a fault. A kernel without huge pages refuses this
-    // call, but then huge pages are off anyway.
+    // Huge pages must be off, so that each page causes a fault. A kernel without huge pages refuses
+    // `MADV_NOHUGEPAGE`, but then huge pages are off anyway.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     Ok(map)

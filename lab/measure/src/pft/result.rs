@@ -5,8 +5,8 @@ use pageset_fault::{Census, Stats};
 /// One repetition. All times are in seconds; CPU times are of all threads together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run {
-    /// Time from the beginning until every thread has its region. In this time, threads are created and
-    /// memory is mapped.
+    /// Time from the beginning until every thread has its region. In the time until then, threads are created
+    /// and memory is mapped.
     pub start_s: f64,
     /// Time from the end of `start_s` until the last thread has touched its last page.
     pub touch_s: f64,
@@ -55,7 +55,7 @@ impl Run {
         self.touch_s * 1e9 * f64::from(threads) / self.pages_computed as f64
     }
 
-    /// CPU time to touch one page. This time does not include sleep, or waits for a CPU that other programs
+    /// CPU time to touch one page. CPU time does not include sleep, or waits for a CPU that other programs
     /// use.
     pub fn touch_cpu_ns_per_page(&self) -> f64 {
         self.touch_cpu_s * 1e9 / self.pages_computed as f64

@@ -1,5 +1,5 @@
 //! Runs the phases of a test on real threads. All threads are created and pinned, and wait until all threads
-//! are ready. After this wait, the threads touch their pages, and end.
+//! are ready. When all threads are ready, each thread touches its pages, and ends.
 
 use std::sync::Barrier;
 use std::thread;

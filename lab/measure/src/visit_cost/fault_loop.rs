@@ -53,7 +53,7 @@ fn pass() -> Result<()> {
     let mut map = MmapMut::map_anon(BYTES)
         .with_context(|| format!("cannot map {} MiB for a fault loop", BYTES >> 20))?;
     // Huge pages must be off, because they would bypass the lists of single pages. A kernel without huge
-    // pages refuses this call, but then huge pages are off anyway.
+    // pages refuses `MADV_NOHUGEPAGE`, but then huge pages are off anyway.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     map.iter_mut().step_by(rustix::param::page_size()).for_each(|byte| *byte = 1);

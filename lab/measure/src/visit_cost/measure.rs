@@ -19,8 +19,8 @@ const SETTING: &str = "vm.percpu_pagelist_high_fraction";
 const SMALL: u32 = 100_000;
 /// The value of the setting that makes page sets as large as possible.
 const LARGE: u32 = 8;
-/// Number of pairs of runs. The range of the cost goes from the smallest to the largest difference of these
-/// pairs.
+/// Number of pairs of runs. The range of the cost goes from the smallest to the largest difference within a
+/// pair.
 const ROUNDS: u32 = 7;
 /// Number of parts of each run. The parts of the two runs of a pair alternate, so that other work on the
 /// machine affects both runs.
@@ -30,7 +30,7 @@ const PASSES: u32 = 8;
 /// Number of passes of the run that counts visits.
 const PASSES_COUNTED: u32 = 8;
 /// Under the small limit, a pass must make at least this many visits more than under the large limit. A
-/// smaller difference is too small to divide by.
+/// smaller difference in visits is too small to divide by.
 const VISITS_MIN: f64 = 20.0;
 
 /// The settings and the recorder that the caller provides.

@@ -30,8 +30,8 @@ const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 const SAMPLED: usize = 2;
 /// Exponent of a buffer's length: 2^6 pages hold fifteen hundred hits with call chains.
 const BUFFER_EXPONENT: u8 = 6;
-/// Maximum number of functions that are kept of a call chain. A dozen functions belong to the allocators.
-/// Longer chains would make each hit slower.
+/// Maximum number of functions that are kept of a call chain. A dozen functions belong to the allocators. To
+/// keep more functions would make each hit slower.
 const CHAIN_MAX: u16 = 16;
 /// The error number for too many open files.
 const EMFILE: i32 = 24;

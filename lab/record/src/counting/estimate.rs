@@ -107,7 +107,7 @@ impl Sum {
             .find(|(most, _)| self.segments <= *most)
             .map_or(2.1, |(_, errors)| *errors);
         // Hits come in bursts. If n segments have no hits, there are with 95 % confidence fewer than 3 bursts
-        // per n segments. If only few segments have hits, the same number of bursts may have been missed.
+        // per n segments. If only few segments have hits, up to 3 bursts per n segments may have been missed.
         let burst = self.hits_drawn as f64 / self.segments_with_hits.max(1) as f64;
         let chance = self.on_ns as f64 / self.ns;
         // Segments with a chance below 1 must not count as quieter than segments with chance 1 only because
@@ -185,7 +185,7 @@ mod tests {
     }
 
     /// In about 95 % of many simulated runs with bursts, the interval contains the true number. The interval
-    /// also contains this number if segments get longer when more hits come.
+    /// also contains the true number if segments get longer when more hits come.
     #[test]
     fn the_interval_holds_the_truth() {
         for (chance, segments) in [(0.02, 3000), (0.1, 1000), (0.25, 300)] {

@@ -7,8 +7,8 @@
 //! are the kernel's counters.
 //!
 //! The number of moved blocks does not show the number of zone visits. `visits` finds the number of visits in
-//! separate segments. In such separate segments, the kernel keeps each hit with its time, task and call chain
-//! (`by_task`, `by_site`). `waits` measures the times of waits for zone locks.
+//! separate segments. In the segments for visits, the kernel keeps each hit with its time, task and call
+//! chain (`by_task`, `by_site`). `waits` measures the times of waits for zone locks.
 
 mod by_site;
 mod by_task;
@@ -83,7 +83,8 @@ const PERIODS_OF_WAITS: u32 = 4;
 /// Rates are averaged over about this many periods.
 const PERIODS_OF_MEAN: f64 = 8.0;
 /// If a tracepoint was too frequent to be always on, the tracepoint is switched on and off for at least this
-/// number of further periods. With fewer such periods, the spread of the estimate is unknown.
+/// number of further periods. With fewer periods of switching on and off, the spread of the estimate is
+/// unknown.
 const PERIODS_IN_SLICES: u32 = 16;
 
 /// Writes a recording of counts to `out`. Calls `tell` with the progress a hundred times a second.
@@ -230,7 +231,7 @@ impl Counting {
             periods: 0,
             segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
             // Segments are random so that they do not follow the rhythm of a load. Simple random numbers
-            // suffice for this purpose.
+            // suffice for segments.
             random: RandomState::new().hash_one(now_ns()) | 1,
         }
     }
@@ -400,8 +401,8 @@ impl Counting {
         }
         for tracepoint in 0..TRACEPOINT_COUNT {
             // In the next period, a draw decides whether the tracepoint is on. A tracepoint that cannot be
-            // switched off continues to count. The numbers of such a tracepoint are correct, but counting
-            // slows the load.
+            // switched off continues to count. The counts of a tracepoint that stays on are correct, but
+            // counting slows the load.
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
                 drop(self.counters.switch(tracepoint, false));
                 self.is_on[tracepoint] = false;
@@ -459,7 +460,7 @@ impl Counting {
 
 /// The machine's page allocations, from `/proc/vmstat`. The number of page allocations determines the share
 /// of time of a frequent tracepoint. If hits seen in segments determined the share, the share would depend on
-/// the draw. Estimates would then be too low after each observed burst.
+/// the draw. With such a share, estimates would be too low after each observed burst.
 struct AllPages {
     before: Option<(Vmstat, Instant)>,
 }

@@ -28,7 +28,7 @@ pub(crate) struct Block {
 
 /// Finds the visits in one CPU's moved blocks. Returns the first block of each run in one direction. A visit
 /// that began before the first block is counted. If the host of a virtual machine interrupts a visit for
-/// longer than [`GAP_NS`], each part is counted. Two visits within [`GAP_NS`] count as one.
+/// longer than [`GAP_NS`], each part is counted. Two visits within [`GAP_NS`] count as one visit.
 pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = &Block> {
     blocks.sort_by_key(|block| block.time_ns);
     let mut before: Option<Block> = None;

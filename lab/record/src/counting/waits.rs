@@ -19,7 +19,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Starts to measure. If this fails, adds the reason to `not_recorded`.
+    /// Starts to measure. If waits cannot be measured, adds the reason to `not_recorded`.
     pub(crate) fn begin(not_recorded: &mut Vec<String>) -> Self {
         let watch = match LockWatch::begin() {
             Ok(watch) => Some(watch),

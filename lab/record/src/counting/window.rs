@@ -1,9 +1,10 @@
 //! Chooses the periods when the counters of a frequent tracepoint are open.
 //!
 //! An open counter makes each hit of its tracepoint some nanoseconds slower, even while the counter is
-//! switched off. For allocations and frees, this delay is 1 % of the time of a page-fault loop. To save this
-//! time, a draw decides after the first periods whether counters are open in a period. Each such period
-//! counts as one observation, because a draw opens or closes the counters for all its segments together.
+//! switched off. For allocations and frees, this delay is 1 % of the time of a page-fault loop. To save the
+//! time of open counters, a draw decides after the first periods whether counters are open in a period. A
+//! period that a draw has opened counts as one observation, because the draw opens the counters for all
+//! segments of the period together.
 
 use super::estimate::Segment;
 

@@ -18,7 +18,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether both directions are the same.
+    /// Whether our direction equals the published direction.
     #[must_use]
     pub fn agrees(&self) -> bool {
         self.published == self.ours
@@ -31,8 +31,8 @@ pub struct Agreement {
     /// Rank correlation of published values and ours. For a table, this is the mean of the correlations of
     /// its quantities. `None` if there are fewer than two pairs, or if all values of one side are equal.
     pub spearman: Option<f64>,
-    /// The largest rank correlation that our values could reach if they all differ. This ceiling is below 1
-    /// if some published values are equal. `None` for a table.
+    /// The largest rank correlation that our values could reach if they all differ. The ceiling is below 1 if
+    /// some published values are equal. `None` for a table.
     pub spearman_ceiling: Option<f64>,
     /// Number of pairs whose direction of change from their base row could be compared.
     pub directions: u64,

@@ -32,7 +32,7 @@ pub struct Quantity {
     /// Unit. Empty if the heading contains it.
     pub unit: String,
     /// Number of decimal places of the published values. Our values are printed with the same number of
-    /// places.
+    /// decimal places as the published values.
     pub decimals: u8,
     /// The largest difference from the base row that still counts as unchanged.
     pub band: Band,
@@ -68,7 +68,7 @@ impl Quantity {
 pub struct Pair {
     /// The published value. `None` if the source has no value.
     pub published: Option<f64>,
-    /// Our value. `None` if we have no value.
+    /// Our value. `None` if there is no value of ours.
     pub ours: Option<f64>,
     /// The origin of our value.
     pub origin: Origin,

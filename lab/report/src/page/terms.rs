@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 /// The book's page of terms. Its second-level headings are the terms.
 const BOOK: &str = include_str!("terms.txt");
 
-/// Terms that are also everyday words. In a label, such a term gets an explanation. In a sentence, such a
-/// word gets an explanation only as part of a longer term.
+/// Terms that are also everyday words. In a label, an everyday word that is a term gets an explanation. In a
+/// sentence, an everyday word gets an explanation only as part of a longer term.
 const EVERYDAY: [&str; 8] = ["page", "count", "high", "order", "policy", "batch", "zone", "tick"];
 
 /// A term and its explanation.
@@ -19,7 +19,7 @@ struct Term {
 /// The place of a text on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A heading or a label. Nearly all words of such a text are terms.
+    /// A heading or a label. Nearly all words of headings and labels are terms.
     Label,
     /// A sentence.
     Sentence,

@@ -31,7 +31,8 @@ pub enum EventKind {
     /// A work item starts: `pfn` = function address (0 in text traces), `order` = 1 `vmstat_update`,
     /// 2 `lru_add_drain_per_cpu`, 0 other.
     WorkqueueExecuteStart = 9,
-    /// A work item ended. The fields have the same meaning as for [`EventKind::WorkqueueExecuteStart`].
+    /// A work item ended. The fields have the same meaning as in an event
+    /// [`EventKind::WorkqueueExecuteStart`].
     WorkqueueExecuteEnd = 10,
     /// A mark of the recorder around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu
     /// (after).

@@ -27,7 +27,8 @@ pub(super) struct Raw {
     pub(super) bytes: Vec<u8>,
     /// Whether the last line has no line end, so that the file may be cut off.
     pub(super) is_unfinished: bool,
-    /// Whether a line was longer than the limit, and was skipped. A chunk for such a line is empty.
+    /// Whether a line was longer than the limit, and was skipped. A chunk for a line that was too long is
+    /// empty.
     pub(super) is_too_long: bool,
 }
 

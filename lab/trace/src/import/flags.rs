@@ -11,14 +11,14 @@
 //! ```
 //! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Without a legend, each
 //! word of flag characters is read with the columns of the ordinary kernel or of `PREEMPT_RT`. For a word of
-//! up to five characters, the ordinary columns are tried first. For a longer word, the columns of
-//! `PREEMPT_RT` are tried first.
+//! up to five characters, the ordinary columns are tried first. For a word of six to eight characters, the
+//! columns of `PREEMPT_RT` are tried first.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
-//! most letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
-//! `D`, which mean that bottom halves are off. The meaning of `b` and `D` was found on Linux 6.18. Events
-//! were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All
-//! other letters in the 882 events were checked in the same way.
+//! most letters, and `X` for "unknown". The legend has the columns. Neither the documentation nor the legend
+//! has the letters `b` and `D`, which mean that bottom halves are off. The meaning of `b` and `D` was found
+//! on Linux 6.18. Events were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81
+//! in 882 events). All other letters in the 882 events were compared with `common_flags`, too.
 
 use crate::event::irq_flag;
 
@@ -26,7 +26,7 @@ use crate::event::irq_flag;
 const FEWEST: usize = 4;
 const MOST: usize = 8;
 
-/// The meaning of one column.
+/// The meaning of one column of flag characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Interrupts,
@@ -39,7 +39,7 @@ enum Column {
 
 use Column::{Context, Depth, Interrupts, Other, Rescheduling};
 
-/// Columns since Linux 3.2. Up to four more columns may follow the first four.
+/// Columns since Linux 3.2. Up to four more columns may follow the first four columns.
 const ORDINARY: [Column; MOST] = [Interrupts, Rescheduling, Context, Depth, Other, Other, Other, Other];
 /// Columns with `PREEMPT_RT`, where the column of lazy rescheduling follows the column of rescheduling.
 const REAL_TIME: [Column; MOST] = [Interrupts, Rescheduling, Other, Context, Depth, Other, Other, Other];

@@ -48,7 +48,7 @@ impl<'line> Rest<'line> {
         word
     }
 
-    /// Parses a decimal number of one to `most` digits. Returns the number and how many digits it has.
+    /// Parses a decimal number of one to `most` digits. Returns the number and the number of its digits.
     #[inline(always)]
     fn decimal(&mut self, most: usize) -> Option<(u64, usize)> {
         let (mut value, mut digits) = (0_u64, 0);
@@ -176,7 +176,7 @@ impl Quick {
         let said = self.legend.state(word)?;
         let length = word.len() + 1;
         // Eight bytes can hold a word of up to seven flag characters and the space behind it. Do not remember
-        // a longer word.
+        // a word of eight flag characters.
         self.state = if length <= 8 { (begin, length, said) } else { Default::default() };
         Some(said)
     }

@@ -1,5 +1,5 @@
 //! Reads a layout from a machine description, or from a copy of `/proc/zoneinfo`. Options give the facts that
-//! such a copy lacks.
+//! a copy of `/proc/zoneinfo` lacks.
 
 use std::path::Path;
 

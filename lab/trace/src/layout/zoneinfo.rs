@@ -12,11 +12,11 @@ use super::{Layout, LayoutOptions, Node, Sysctls, copied, size_name};
 use crate::{error::TraceError, procfs::ZoneText};
 
 const COPY_AGAIN: &str = "copy the whole file: `cat /proc/zoneinfo > zoneinfo.txt`";
-/// Smallest number of pages of a zone whose batch shows the page size. A smaller zone has the same batch
-/// under several page sizes.
+/// Smallest number of pages of a zone whose batch shows the page size. A zone with fewer pages has the same
+/// batch under several page sizes.
 const TELLING_PAGES: u64 = 32_768;
-/// Four times the largest batch, in bytes. The first value holds before Linux 4.19, and the second value
-/// since.
+/// Four times the largest batch, in bytes. The value 512 KiB holds before Linux 4.19, and the value 1 MiB
+/// since Linux 4.19.
 const BATCH_CAPS_BYTES: [u32; 2] = [512 << 10, 1 << 20];
 /// Page sizes on Linux, the most common first.
 const PAGE_SIZES: [u32; 4] = [4096, 65_536, 16_384, 8192];
@@ -312,7 +312,7 @@ impl Copied<'_> {
     }
 
     /// Finds the nodes from page sets. A single node has all CPUs. With several nodes, each CPU belongs to
-    /// the node where it has page sets. Some kernels list every CPU at every node. On such a kernel, the
+    /// the node where it has page sets. Some kernels list every CPU at every node. On kernels that do, the
     /// pages in page sets show the node of a CPU, because an idle CPU gives back pages of other nodes.
     fn shown(&mut self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> Result<Vec<Node>, TraceError> {
         let listed = |shown: &Shown| if let [(node, _)] = shown.0[..] { Some(node) } else { None };

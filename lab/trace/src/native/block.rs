@@ -9,8 +9,9 @@
 //!
 //! Frames are grouped into *strands*: all frames of one CPU and one kind of event form a strand. Each frame
 //! is stored as the zigzag-encoded difference from the previous frame of its strand, and the first frame as
-//! the difference from 0. A batched free has two events with the same frame, in two strands. Both strands
-//! then store the same differences, and the compressor finds the repetition.
+//! the difference from 0. A batched free has two events with the same frame, in two strands. The strands of
+//! `mm_page_free` and of the batched free then store the same differences, and the compressor finds the
+//! repetition.
 
 use std::collections::HashMap;
 

@@ -26,8 +26,8 @@ pub(super) struct Encoders {
     queue: Option<SyncSender<(Vec<Event>, Place)>>,
     /// The results in order.
     places: VecDeque<Receiver<io::Result<Encoded>>>,
-    /// Maximum number of given blocks whose result was not taken. With more blocks, the caller waits for a
-    /// result.
+    /// Maximum number of given blocks whose result was not taken. If more blocks have no taken result, the
+    /// caller waits for a result.
     room: usize,
     spare: Vec<Vec<Event>>,
 }

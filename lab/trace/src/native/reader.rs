@@ -40,7 +40,7 @@ pub struct NativeReader {
     recovery: Recovery,
     decoder: Decoder,
     payload: Vec<u8>,
-    /// Events before this time are left out of the next block. A seek sets this time.
+    /// Events before this time are left out of the next block. A seek sets `skip_before_ns`.
     skip_before_ns: u64,
     events_read: u64,
     lost: LostEvents,

@@ -12,7 +12,7 @@ const FILE: &str = "zoneinfo";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Zoneinfo {
-    /// Zones that can hold frames of the allocator, including empty ones, in the file's order.
+    /// Zones that can hold frames of the allocator, including empty zones, in the file's order.
     pub zones: Vec<ZoneDescription>,
     /// Names of the first node's zones in the kernel's index order, including `Device` and the like.
     pub zone_names: Vec<String>,

@@ -137,7 +137,7 @@ pub const TRACEPOINTS: [Tracepoint; 20] = {
         useful("vmscan", DirectReclaimEnd, &[("nr_reclaimed", Pfn)]),
         useful("sched", SchedProcessFork, &[("child_pid", Pfn)]),
         filtered(KSWAPD, useful("sched", KswapdSwitchedOut, &[("prev_state", Pfn)])),
-        // The event of the marks around samples. The kernel always records this event.
+        // The event of the marks around samples. The kernel always records `raw_data`, the event of marks.
         Tracepoint { name: "raw_data", ..useful("ftrace", Marker, &[("id", Pfn)]) },
     ]
 };

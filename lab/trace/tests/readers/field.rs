@@ -210,8 +210,8 @@ fn a_copy_that_was_cut_is_refused() {
     let mut refused = 0;
     for cut in (1..whole.len()).filter(|cut| whole.as_bytes()[cut - 1] == b'\n') {
         match plain(&whole[..cut]) {
-            // If a copy was cut off between two zones, only the reserve of a lower zone shows the missing
-            // zone.
+            // If a copy was cut off between two zones, only a lower zone's reserve shows that a zone is
+            // missing.
             Ok(machine) if zone_starts.contains(&cut) => {
                 let has_all = machine.zones.len() == 3;
                 assert_eq!(

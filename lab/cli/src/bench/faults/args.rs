@@ -87,7 +87,7 @@ pub(crate) struct FaultsArgs {
     /// Clear all pages before the measured time begins
     #[arg(long)]
     pub(crate) prezero: bool,
-    /// Clear each page at its fault, or skip this, to measure the engine alone
+    /// Clear each page at its fault, or skip the clearing, to measure the engine alone
     #[arg(long, value_name = "HOW", default_value = "real")]
     #[arg(value_parser = one_of([("real", Zero::Real), ("skip", Zero::Skip)]))]
     pub(crate) zero: Zero,
@@ -115,7 +115,8 @@ pub(crate) enum StrategyChoice {
     One(Strategy),
 }
 
-/// Fault handlers that the strategies can be compared with. The result has the handlers' rows in this order.
+/// Fault handlers that the strategies can be compared with. The rows of the result have the same order as
+/// this list.
 const PEERS: [(&str, FaultHandler); 2] = [("kernel", FaultHandler::Kernel), ("clear", FaultHandler::Clear)];
 
 impl FaultsArgs {

@@ -6,13 +6,13 @@ use pageset_report::{Cell, Column, Provenance, Row, Table};
 use pageset_study::pft::{FaultHandler, Test};
 use serde::Serialize;
 
-/// The tables of the result. JSON contains all of these tables.
+/// The tables of the result. The JSON document contains all tables of the result.
 #[derive(Debug, Serialize)]
 pub(super) struct PftTables {
     original: Table,
     phases: Table,
     pages: Table,
-    /// A table with a row for each repetition. CSV contains only this table.
+    /// A table with a row for each repetition. CSV output contains only this table.
     pub(super) runs: Table,
 }
 

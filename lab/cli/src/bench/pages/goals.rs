@@ -93,7 +93,7 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     goals
 }
 
-/// The measurements of huge pages. The ratios of aims are computed from these measurements.
+/// The measurements of huge pages, for the ratios of aims.
 struct Huge<'r> {
     rows: &'r [Measurement],
 }

@@ -6,11 +6,11 @@ use pageset_measure::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TO
 use pageset_pageops::VisitOrder;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// A total includes the time to touch this number of bytes after the page is cleared or copied.
+/// Number of bytes that are touched in the time of a total, after the page is cleared or copied.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// A table shows speeds relative to one of these methods: the first method of this list that the table
-/// contains. The methods are `rep stos` or `rep movs` over the whole page, and libc.
+/// A table shows speeds relative to the speed of one method, which is the first method of this list that the
+/// table contains. The methods are `rep stos` or `rep movs` over the whole page, and libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 

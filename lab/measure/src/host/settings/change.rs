@@ -50,8 +50,8 @@ pub(super) enum Now {
     After,
     /// The settings have the values before the change.
     Before,
-    /// The settings have other values, because another process wrote the settings. The variant holds these
-    /// values.
+    /// The settings have other values, because another process wrote the settings. The variant holds the
+    /// present values.
     Other(String),
 }
 

@@ -72,8 +72,8 @@ impl Changes {
         let made = std::mem::take(&mut self.made);
         let told: Vec<_> = made.iter().rev().map(|change| PutBack::try_on(&self.root, change)).collect();
         if told.iter().all(PutBack::is_settled) {
-            // If the file cannot be emptied, the file lists changes that are undone. The next command sees
-            // that these changes are undone.
+            // If the file of changes cannot be emptied, the file still lists changes that are undone. The
+            // next command that reads the file sees that the listed changes are undone.
             drop(self.record.clear());
         }
         told

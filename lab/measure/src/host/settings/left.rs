@@ -8,7 +8,8 @@ use super::change::{Change, Now};
 use super::record::{Content, Owner, Record};
 use super::told::PutBack;
 
-/// Settings that a killed process did not put back. A later command puts these settings back only on request.
+/// Settings that a killed process did not put back. A later command puts settings of a killed process back
+/// only on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The killed process.

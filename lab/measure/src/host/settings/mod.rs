@@ -78,7 +78,7 @@ pub enum SettingError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The kernel stored another value than the one that was written. The old value was put back.
+    /// The kernel stored another value than the written value. The old value was put back.
     #[error("{key}: the kernel makes {now} of {asked}; it was put back")]
     Altered {
         /// The setting.
@@ -92,7 +92,7 @@ pub enum SettingError {
     /// the other's value.
     #[error("another process changes settings now: {owner}; wait until it has ended")]
     Busy {
-        /// The other process.
+        /// The process that changes settings now.
         owner: Owner,
     },
     /// A process was killed before it put the old values back.

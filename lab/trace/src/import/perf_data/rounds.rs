@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use crate::event::Event;
 
-/// Maximum number of waiting events, which take 128 MiB. Two rounds of large rings have fewer events.
+/// Maximum number of waiting events, which take 128 MiB. Two rounds of large rings have fewer events than
+/// this maximum.
 const WAITING_MAX: usize = 4 << 20;
 
 /// Holds events back until no older event can arrive, or until `WAITING_MAX` events wait.
@@ -20,7 +21,8 @@ pub(super) struct Rounds {
     youngest_ns: u64,
     youngest_before_ns: u64,
     last_ns: u64,
-    /// Number of events with an earlier time than the event that was delivered immediately before.
+    /// Number of delivered events whose time is earlier than the time of the event delivered immediately
+    /// before.
     pub(super) out_of_order: u64,
 }
 
