@@ -108,8 +108,8 @@ pub(crate) fn definition() -> clap::Command {
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 13;
 
-/// Wraps words into lines of this width. All lines after the first line are indented by `NAME_WIDTH`, because
-/// the caller writes the first line behind a name.
+/// Wraps the words of `text` into lines of `width` columns. All lines after the first line are indented by
+/// `NAME_WIDTH`, because the caller writes the first line behind a name.
 fn textwrap_at(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {

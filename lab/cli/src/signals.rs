@@ -61,7 +61,8 @@ pub(crate) fn handled_by_command() {
 /// Arranges that a signal that ends this process also removes the process's temporary files.
 pub(crate) fn remove_files_at_the_end() {
     static ONCE: Once = Once::new();
-    // If the signals cannot be watched, a signal leaves a temporary file. The work itself is not affected.
+    // If the signals cannot be watched, a signal that ends the process may leave a temporary file. The
+    // command's work is not affected.
     ONCE.call_once(|| {
         if let Ok(mut signals) = signal_hook::iterator::Signals::new(ending()) {
             thread::spawn(move || signals.forever().for_each(end_by));

@@ -123,8 +123,8 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// A control group's path with short container ids. Of a long path, returns only the end, because people
-/// recognise the group by its end.
+/// A control group's path with short container ids. If the path is long, returns only its end, because people
+/// recognise the group by the end of its path.
 fn path(part: &Part) -> String {
     let name = short_numbers(&name(part));
     let characters = name.chars().count();

@@ -26,7 +26,7 @@ pub struct View {
     pub zones: Vec<ZoneView>,
     /// Page sets by node, zone and CPU.
     pub pagesets: Vec<PagesetView>,
-    /// Exact rates. `None` if the kernel did not count tracepoints.
+    /// Exact rates of tracepoints. `None` if the kernel did not count tracepoints.
     pub counted: Option<Counted>,
     /// Waits for zone locks. `None` if the waits could not be recorded.
     pub zone_lock: Option<ZoneLockView>,
@@ -107,7 +107,7 @@ pub struct PagesetView {
 pub struct Counted {
     /// Sums over all CPUs. Its field `cpu` is `None`.
     pub total: CpuRates,
-    /// By CPU.
+    /// The rates of each CPU.
     pub cpus: Vec<CpuRates>,
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn layout(state: &Snapshot) -> Result<Layout, String> {
     .build()
 }
 
-/// The text of each node's list of CPUs, by node id. Empty for unused ids.
+/// The text of each node's list of CPUs, by node id. The text is empty for an unused id.
 fn node_cpulists() -> Vec<String> {
     let file = |id| fs::read_to_string(format!("{NODES}/node{id}/cpulist")).ok();
     let mut lists: Vec<_> = (0..NODES_MAX).map(file).collect();

@@ -56,7 +56,7 @@ pub enum Timing {
 /// Default bytes of a buffer. A buffer of this size holds 400 000 events, which a busy CPU produces in half a
 /// second.
 const BUFFER_BYTES: u64 = 16 << 20;
-/// All buffers together take at most the memory divided by this number. Guess.
+/// All buffers together take at most the memory divided by this number, which is a guess.
 const MEMORY_SHARE: u64 = 32;
 /// Minimum bytes of a buffer.
 const BUFFER_BYTES_MIN: u64 = 1 << 20;

@@ -92,8 +92,8 @@ struct Seen {
     ts_ns: u64,
     tid: u32,
     name: Vec<u8>,
-    /// For a new task: the parent, and whether the task is a thread of the parent's process. `None` if a task
-    /// has a new name.
+    /// If the task is new, this field has the parent, and whether the task is a thread of the parent's
+    /// process. `None` if a task has a new name.
     begins: Option<(u32, bool)>,
 }
 

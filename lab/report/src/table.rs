@@ -39,7 +39,7 @@ pub struct Column {
     pub key: String,
     /// Name in tables, in words. Text tables put the words of a name on several lines to save width.
     pub heading: String,
-    /// Unit that is shown under the heading. Empty if the heading contains the unit.
+    /// Unit that is shown under the heading. The text is empty if the heading contains the unit.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
     /// The side where the column's values are aligned.

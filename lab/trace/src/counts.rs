@@ -26,10 +26,10 @@ pub struct Counts {
     /// Waits for zone locks. `None` if waits are not known.
     #[serde(default)]
     pub zone_waits: Option<ZoneWaits>,
-    /// The activity of each task, most visits first. Empty if tasks were not distinguished.
+    /// The activity of each task, most visits first. The list is empty if tasks were not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<CountedTask>,
-    /// Visits and waits by call site. Empty if no call chain was recorded.
+    /// Visits and waits by call site. The list is empty if no call chain was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<CountedSite>,
     /// Spinning locks that CPUs waited for, without zone locks. `None` if waits were not recorded.

@@ -53,8 +53,8 @@ impl SourceFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
-    /// Number of events that were overwritten in the ring before they were read. For `perf.data`: all events
-    /// that the file reports as lost.
+    /// Number of events that were overwritten in the ring before they were read. In a trace from `perf.data`,
+    /// this number counts all events that the file reports as lost.
     pub overrun: u64,
     /// Number of events that the kernel rejected because the ring was full.
     pub dropped: u64,
@@ -165,9 +165,9 @@ pub struct TraceInfo {
     /// Names of tasks, if the recorder was asked to keep them. `None` if the file has no names of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
-    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not name its
-    /// tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether this tracepoint's
-    /// events happened.
+    /// Tracepoints that were switched on, by the kernel's names. The list is empty if the source does not
+    /// name its tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether this
+    /// tracepoint's events happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
     /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the settings at the

@@ -377,8 +377,8 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept.pgtrace").display().to_string();
     let (said, runs) = advised(&["--keep-recording", &kept], some_seconds);
-    // On a busy machine, the answer from counts may not be No. The command then runs a second time, and
-    // `advise` records its events.
+    // On a busy machine, the answer from counts may not be No. If the answer is not No, the command runs a
+    // second time, and `advise` records its events.
     let is_no = said["findings"]["is_counted"] == true;
     assert_eq!(is_no, runs == 1, "{said}");
     assert_eq!(said["recording"], "This machine");

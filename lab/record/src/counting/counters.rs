@@ -38,13 +38,13 @@ const EMFILE: i32 = 24;
 
 /// Counters of some CPUs. All counters are off at first.
 pub(crate) struct Counters {
-    /// The counters of each tracepoint. Empty for a tracepoint that the kernel does not have.
+    /// The counters of each tracepoint. The list is empty for a tracepoint that the kernel does not have.
     of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
     /// Ids of the tracepoints that the kernel has.
     ids: [Option<u64>; TRACEPOINT_COUNT],
     cpus: CpuList,
-    /// Buffers with each moved block and its time, by CPU. Empty if a tracepoint is missing or the kernel
-    /// gives no buffers.
+    /// Buffers with each moved block and its time, by CPU. The list is empty if a tracepoint is missing or
+    /// the kernel gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
     /// The kernel's functions. `None` if the kernel does not keep call chains.
     callers: Option<Callers>,

@@ -484,7 +484,7 @@ pub(crate) struct Seen {
     slice: Slice,
     /// Visits of each task.
     by_task: HashMap<TaskNumbers, f64>,
-    /// Visits of each call site. Empty if the kernel keeps no call chains.
+    /// Visits of each call site. The map is empty if the kernel keeps no call chains.
     by_site: HashMap<Option<u32>, f64>,
 }
 

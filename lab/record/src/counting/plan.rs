@@ -3,11 +3,12 @@
 /// The part of a CPU's time that counting should take at most. If a CPU hits tracepoints millions of times
 /// per second, counting takes more, because no share is below [`SHARE_MIN`].
 const BUDGET: f64 = 0.01;
-/// The assumed cost of one counted hit. Chosen: about three times the 25 to 50 ns per hit of a page-fault
-/// loop on a busy 2-CPU guest (allocations and frees always counted, 9 and 25 rounds). The factor of three
-/// allows for the cost of switching tracepoints.
+/// The assumed cost of one counted hit. The cost is chosen as about three times the measured 25 to 50 ns per
+/// hit. The measurement was a page-fault loop on a busy 2-CPU guest, with allocations and frees always
+/// counted, in 9 and 25 rounds. The factor of three allows for the cost of switching tracepoints.
 const HIT_NS: f64 = 150.0;
-/// Minimum share of time of a tracepoint. With a smaller share, too few segments would be on.
+/// Minimum share of time of a tracepoint. If a tracepoint had a smaller share, too few of its segments would
+/// be on.
 pub(crate) const SHARE_MIN: f64 = 0.02;
 /// Maximum share of time of a tracepoint that is not always on, because each switch takes a call for each
 /// CPU.

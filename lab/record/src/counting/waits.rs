@@ -7,8 +7,8 @@ use pageset_trace::{Caller, ZoneWaits};
 
 use crate::lock_watch::{LockWatch, NamedWaits, WaitTotals, Waited};
 
-/// Rate of waits on a CPU, per second, at which measuring stops. Guess: a wait costs 2 us, so this rate costs
-/// one percent of the CPU's time.
+/// Rate of waits on a CPU, per second, at which measuring stops. The rate is a guess: if a wait costs 2 us,
+/// 5000 waits per second cost one percent of the CPU's time.
 const TOO_MANY: f64 = 5000.0;
 
 /// Measures waits until they become too frequent.

@@ -29,7 +29,7 @@ pub struct Quantity {
     pub key: String,
     /// Name in tables.
     pub heading: String,
-    /// Unit. Empty if the heading contains it.
+    /// Unit. The text is empty if the heading contains the unit.
     pub unit: String,
     /// Number of decimal places of the published values. Our values are printed with the same number of
     /// decimal places as the published values.
@@ -259,7 +259,7 @@ impl Comparison {
         self.rows.iter().filter_map(move |row| row.pairs.get(quantity))
     }
 
-    /// For each row, our value of one quantity in its base row. A base row is its own base row.
+    /// For each row, returns our value of one quantity in the row's base row. A base row is its own base row.
     pub fn base_values(&self, quantity: usize) -> impl Iterator<Item = Option<f64>> {
         self.rows.iter().map(move |row| {
             let base = row.base.map_or(row, |base| &self.rows[base]);

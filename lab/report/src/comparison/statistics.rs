@@ -2,7 +2,8 @@
 
 /// Spearman's rank correlation of pairs. The correlation is 1 for the same order and -1 for the opposite
 /// order. Equal values share the mean of their ranks. `None` for fewer than two pairs, and for values that
-/// are not finite. Also `None` if all values of one side are equal, because equal values have no order.
+/// are not finite. The function also returns `None` if all values of one side are equal, because equal values
+/// have no order.
 ///
 /// Time: O(n log n).
 #[must_use]

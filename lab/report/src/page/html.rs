@@ -9,7 +9,7 @@ use crate::{Align, Format, Table};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// The content security policy. With this policy, a browser fetches nothing, whatever the page contains.
+/// The content security policy. Under the policy, a browser fetches nothing, whatever the page contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 /// The help text about the mouse in a chart over time.

@@ -58,7 +58,8 @@ pub(super) fn pieces(text: &str, place: Place) -> Vec<Piece<'_>> {
     all
 }
 
-/// Finds the longest term at the beginning of a text, and its length in the text. Also finds plurals.
+/// Finds the longest term at the beginning of a text, and its length in the text. The function also finds
+/// plurals of terms.
 fn term_at(text: &str, place: Place) -> Option<(&'static Term, usize)> {
     let is_end =
         |at: usize| !text[at..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_');

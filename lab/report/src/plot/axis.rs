@@ -3,13 +3,13 @@
 /// The placement of values along an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// Linear, over the range of the values.
+    /// The axis is linear, over the range of the values.
     Linear,
-    /// Linear, with 0 on the axis.
+    /// The axis is linear, and includes 0.
     FromZero,
-    /// By the logarithm of the values.
+    /// The axis is logarithmic.
     Log,
-    /// Names side by side. A value is the index of a name.
+    /// The axis shows names side by side. A value is the index of a name.
     Categories(Vec<String>),
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Layout, Node, build, size_name, zoneinfo};
 use crate::{error::TraceError, other_files};
 
-/// Facts about a machine that the machine's file lacks. By default no fact is given.
+/// Facts about a machine that the machine's file lacks. By default, the options give no fact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutOptions {
     pub(super) page_size: Option<u32>,

@@ -134,7 +134,8 @@ impl NativeReader {
         &mut self.info
     }
 
-    /// The index's entries for the blocks, by position. Empty if the file is damaged and has no index.
+    /// The index's entries for the blocks, by position. The list is empty if the file is damaged and has no
+    /// index.
     #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         self.index.as_ref().map_or(&[], |index| &index.blocks)

@@ -53,7 +53,7 @@ pub enum Filter {
 /// An event of the kernel that can be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracepoint {
-    /// Directory below `events`. Empty for the group of this project's own probes.
+    /// Directory below `events`. The text is empty for the group of this project's own probes.
     pub system: &'static str,
     /// Name of the event: its directory below `system`.
     pub name: &'static str,

@@ -39,8 +39,8 @@ impl Left {
         self.changes.iter().rev().map(Change::way_back).collect()
     }
 
-    /// Puts back each setting that still has the value that the killed process left. Returns a report for
-    /// each setting.
+    /// Puts back each setting that still has the value that the killed process left. Returns a report on each
+    /// setting that was to be put back.
     ///
     /// # Errors
     /// An error if another process changes settings now, or if this process may not change settings.
