@@ -98,7 +98,7 @@ pub fn schema() -> SchemaRef {
 ///
 /// # Errors
 ///
-/// An error of Arrow. None is known to occur.
+/// An error of Arrow. No such error is known to occur.
 pub fn batch(events: &[Event]) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = vec![
         all::<UInt64Type>(events, |event| event.ts_ns),

@@ -16,7 +16,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 ///
 /// # Errors
 ///
-/// An error of Parquet. None is known to occur.
+/// An error of Parquet. No such error is known to occur.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
     // Leave out the statistics of files with one row, because these statistics only repeat the row. Most
     // files have one row.

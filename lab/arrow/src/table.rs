@@ -14,7 +14,7 @@ use pageset_report::{Cell, Column, Kind, Provenance, Table};
 ///
 /// # Errors
 ///
-/// An error of Arrow. None is known to occur.
+/// An error of Arrow. No such error is known to occur.
 pub fn batch(table: &Table) -> Result<RecordBatch> {
     let (fields, columns): (Vec<_>, Vec<_>) =
         table.columns().iter().enumerate().map(|(index, column)| filled(table, index, column)).unzip();

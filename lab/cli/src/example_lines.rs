@@ -36,8 +36,8 @@ pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     commands.filter(|words| words.first().is_some_and(|first| first == "pageset"))
 }
 
-/// Returns the words of each command in a shell line. `;`, `|` and `&&` separate commands, and redirections
-/// are left out. Words in single quotes may contain spaces.
+/// Returns the words of each command in a shell line. `;`, `|` and `&&` separate commands, and the function
+/// leaves out redirections. Words in single quotes may contain spaces.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut is_quoted = false;

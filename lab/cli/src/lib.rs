@@ -186,7 +186,7 @@ mod tests {
     }
 }
 
-/// The crate's README. Tests run its example.
+/// The crate's README. Tests run the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -112,7 +112,8 @@ fn rate(done: u64, elapsed: Duration) -> f64 {
 /// Returns the time that the remaining units will take at the average rate of the units that are done.
 fn left(done: u64, total: u64, elapsed: Duration) -> Duration {
     let seconds = total.saturating_sub(done) as f64 / rate(done, elapsed);
-    // If no unit is done yet, the division gives a number that is no `Duration`. Return zero in its place.
+    // If no unit is done yet, the division gives a number that is no `Duration`. Return a time of zero if the
+    // division has no usable result.
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 

@@ -181,8 +181,9 @@ impl Comparison<'_> {
                 }
             }
         };
-        // If the machine is the recorded machine, do not pass the machine to the replay. The replay then
-        // takes the machine from the recording, and also uses the recorded state of memory.
+        // If the machine is the recorded machine, do not pass the machine to the replay. Without a given
+        // machine, the replay takes the machine from the recording, and also uses the recorded state of
+        // memory.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
         let options = ReplayOptions {
             candidates: self.candidates.clone(),

@@ -1,8 +1,8 @@
 //! Bounds for the number of pages that moved between a zone's free lists and page sets.
 //!
 //! `/proc` counts neither refills nor drains. Bounds follow from the conservation of pages. In an interval, a
-//! zone gives `R` pages to page sets, or to requests that bypass page sets. The zone gets `D` pages back.
-//! Meanwhile `A` pages are allocated and `F` pages are freed:
+//! zone gives `R` pages to page sets, or to requests that bypass page sets. The zone gets `D` pages back. In
+//! the same interval, `A` pages are allocated and `F` pages are freed:
 //!
 //! ```text
 //! change of free pages            = D - R

@@ -105,7 +105,7 @@ pub struct PagesetView {
 /// Exact rates of tracepoints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counted {
-    /// Sums over all CPUs. Its field `cpu` is `None`.
+    /// Sums over all CPUs. In the sums, the field `cpu` is `None`.
     pub total: CpuRates,
     /// The rates of each CPU.
     pub cpus: Vec<CpuRates>,
@@ -115,7 +115,7 @@ pub struct Counted {
 /// has just appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CpuRates {
-    /// The CPU. `None` in the total of all CPUs.
+    /// The CPU. In the total of all CPUs, this field is `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// Blocks that left free lists: `kmem:mm_page_alloc_zone_locked`.

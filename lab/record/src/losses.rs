@@ -11,7 +11,7 @@ use pageset_trace::{Gap, LostEvents, raw::RingCounts};
 
 use crate::instance::Instance;
 
-/// Maximum number of gaps that are kept with their times. Further gaps are only counted.
+/// Maximum number of gaps that are kept with their times. Further gaps are counted, but have no times.
 const GAPS_MAX: usize = 10_000;
 
 /// Losses so far.
@@ -22,7 +22,8 @@ pub(crate) struct Losses {
     gaps_of_unknown_size: u64,
     /// Number of events that other programs read from the rings.
     pub(crate) taken: u64,
-    /// Number of actions of other programs that may have caused losses. The number of lost events is unknown.
+    /// Number of actions of other programs that may have caused losses. The number of events lost by these
+    /// actions is unknown.
     pub(crate) disturbances: u64,
     /// Number of events that were delivered after an event with a later time.
     pub(crate) out_of_order: u64,

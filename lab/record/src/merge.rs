@@ -1,9 +1,9 @@
 //! Merges the rings of all CPUs by time, with bounded memory.
 //!
-//! Rings are read in rounds, and the clock is read before each round. A limit lies [`LATE_NS`] before the
-//! read time. Events older than the limit are assumed to be in their rings when the round begins. Therefore
-//! the round reads and delivers all events that are older than the limit. Younger events wait for the next
-//! round. If a ring has too many pages for one round, the limit is earlier.
+//! Rings are read in rounds, and the clock is read before each round. A round has a limit, which lies
+//! [`LATE_NS`] before the read time. Events older than the limit are assumed to be in their rings when the
+//! round begins. Therefore the round reads and delivers all events that are older than the limit. Younger
+//! events wait for the next round. If a ring has too many pages for one round, the limit is earlier.
 
 use std::io;
 

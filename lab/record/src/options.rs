@@ -26,8 +26,8 @@ pub struct Options {
     pub with_faults: bool,
     /// Whether to record call chains of waits. A call chain shows whether a wait is for a zone lock, and why.
     pub with_call_chains: bool,
-    /// Whether to store names of tasks and their control groups. If not, the trace contains no name of a
-    /// task.
+    /// Whether to store names of tasks and their control groups. If names are not stored, the trace contains
+    /// no name of a task.
     pub with_names: bool,
     /// Whether to count hits of tracepoints instead of recording events, by [`count`](crate::count).
     pub only_counts: bool,

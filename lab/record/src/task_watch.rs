@@ -98,9 +98,9 @@ struct Seen {
 }
 
 impl Numbers {
-    /// Checks whether `/proc` shows the kernel's own threads. If so, `/proc` has the trace's numbers.
-    /// Observed: the parent of the kernel's threads is task number 2, and only the first PID namespace shows
-    /// this task.
+    /// Checks whether `/proc` shows the kernel's own threads. If `/proc` shows these threads, `/proc` has the
+    /// trace's numbers. Observed: the parent of the kernel's threads is task number 2, and only the first PID
+    /// namespace shows this task.
     pub(crate) fn of_this_process() -> Self {
         let is_first = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
         if is_first { Self::OfTheTrace } else { Self::Others }

@@ -15,7 +15,8 @@ use crate::ring::Ring;
 use crate::setup::{EventChoice, Setup, set_up};
 use crate::tracefs::Tracefs;
 
-/// Size of the buffer per CPU. The watched events are rare compared with page events.
+/// Size of the buffer per CPU. A small buffer suffices, because the watched events are rarer than page
+/// events.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 /// The events and their options.

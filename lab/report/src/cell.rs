@@ -4,8 +4,8 @@ use serde::{Serialize, Serializer};
 
 /// One value of a table.
 ///
-/// Make measurements with [`Cell::real`], which turns infinite values and NaN into [`Cell::Absent`]. So
-/// exporters get only finite values.
+/// Make measurements with [`Cell::real`], which turns infinite values and NaN into [`Cell::Absent`].
+/// Therefore exporters get only finite values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// An exact number of things.

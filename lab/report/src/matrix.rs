@@ -120,8 +120,8 @@ impl Group {
     }
 }
 
-/// Writes a share in percent with at most three characters. `.` means none, and `<1` means below half a
-/// percent.
+/// Writes a share in percent with at most three characters. `.` means that the part is 0, and `<1` means a
+/// share below half a percent.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 {
         return ".".to_owned();

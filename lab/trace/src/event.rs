@@ -135,8 +135,8 @@ impl Event {
         matches!(self.kind, EventKind::MmPageAlloc) && self.pfn == PFN_NONE
     }
 
-    /// Whether the event reports a free that no earlier event reported. True for `mm_page_free`, and for
-    /// `mm_pagevec_free` of Linux before 3.3.
+    /// Whether the event reports a free that no earlier event reported. Returns true for `mm_page_free`, and
+    /// for `mm_pagevec_free` of Linux before 3.3.
     #[must_use]
     pub const fn is_free(&self) -> bool {
         match self.kind {

@@ -70,7 +70,7 @@ pub struct LostEvents {
     /// losses.
     pub unrecognised_lines: u64,
     /// Number of malformed lines and samples of known events. Only lenient reading counts malformed lines and
-    /// samples. Strict reading returns an error instead.
+    /// samples. Strict reading returns an error at a malformed line or sample.
     pub malformed_lines: u64,
     /// Number of lines longer than the limit.
     pub oversized_lines: u64,

@@ -22,7 +22,7 @@ pub trait TraceReader: Send {
     }
 
     /// Replaces the contents of `events` by the next events, at most [`BLOCK_EVENTS_MAX`], and returns their
-    /// number. The number is 0 at the end. The memory of `events` is reused.
+    /// number. At the end of the trace, the number is 0. The memory of `events` is reused.
     ///
     /// # Errors
     /// An error if the trace is damaged or cannot be read. A further read after an error returns the end or

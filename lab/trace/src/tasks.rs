@@ -105,7 +105,7 @@ pub struct TaskIndex<'a> {
 }
 
 impl<'a> TaskIndex<'a> {
-    /// The task that had this number at this time. The kernel reuses numbers, so the time is needed.
+    /// The task that had this number at this time. The kernel reuses numbers of tasks, so the time is needed.
     #[must_use]
     pub fn find(&self, tid: u32, at_ns: u64) -> Option<&'a Task> {
         let found = self.by_tid.get(&tid)?;

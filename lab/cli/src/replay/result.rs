@@ -455,8 +455,8 @@ fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     said + "."
 }
 
-/// Writes both ends of an interval in percent of the base row's value: `0.6 to 12`. An empty text if the
-/// base's value is 0.
+/// Writes both ends of an interval in percent of the base row's value: `0.6 to 12`. Returns an empty text if
+/// the base's value is 0.
 fn range(Interval(low, high): Interval, base: u64) -> String {
     if base == 0 {
         return String::new();

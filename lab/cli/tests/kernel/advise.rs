@@ -313,8 +313,8 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert_eq!(value(INTERVAL), before);
 }
 
-/// Tests that the cost of a visit is measured and saved, and that the next recording contains the cost.
-/// Settings are put back, even after an interrupt.
+/// Tests that the cost of a visit is measured and saved, and that the next recording contains the cost. Also
+/// tests that the settings are put back, even after an interrupt.
 #[test]
 #[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
 fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {

@@ -21,7 +21,7 @@ fn in_namespace(script: &str) -> Output {
     command.env("PAGESET", &copy).output().expect("unshare is there")
 }
 
-/// Whether this process may make namespaces. If not, prints a message.
+/// Whether this process may make namespaces. If the process may not, prints a message.
 fn has_namespaces() -> bool {
     let output = in_namespace("true");
     if !output.status.success() {

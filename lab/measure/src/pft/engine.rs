@@ -81,8 +81,8 @@ pub fn run(shape: &Shape, strategy: Strategy, ahead: Ahead, zero: Zero) -> Resul
     }
 }
 
-/// Runs one repetition without an engine: each thread clears its pages and touches them. No engine can be
-/// faster.
+/// Runs one repetition without an engine: each thread clears its pages and touches them. No fault engine can
+/// be faster than this repetition.
 ///
 /// # Errors
 ///

@@ -30,8 +30,8 @@ const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 const SAMPLED: usize = 2;
 /// Exponent of a buffer's length: 2^6 pages hold fifteen hundred hits with call chains.
 const BUFFER_EXPONENT: u8 = 6;
-/// Maximum number of functions that are kept of a call chain. A dozen functions belong to the allocators. To
-/// keep more functions would make each hit slower.
+/// Maximum number of functions that are kept of a call chain. In a chain, up to a dozen functions belong to
+/// the allocators. To keep more functions would make each hit slower.
 const CHAIN_MAX: u16 = 16;
 /// The error number for too many open files.
 const EMFILE: i32 = 24;
@@ -120,7 +120,8 @@ impl Counters {
     pub(crate) fn detach(&mut self, tracepoint: usize) {
         let counters = std::mem::take(&mut self.of_tracepoint[tracepoint]);
         if !counters.is_empty() {
-            // Closing waits some 50 ms in the kernel until no CPU uses the counters. Let another thread wait.
+            // Closing waits some 50 ms in the kernel until no CPU uses the counters. Let another thread close
+            // the counters and wait.
             thread::spawn(move || drop(counters));
         }
     }

@@ -459,8 +459,9 @@ impl Counting {
 }
 
 /// The machine's page allocations, from `/proc/vmstat`. The number of page allocations determines the share
-/// of time of a frequent tracepoint. If hits seen in segments determined the share, the share would depend on
-/// the draw. With such a share, estimates would be too low after each observed burst.
+/// of time of a frequent tracepoint. If the hits seen in segments determined the share, the share would
+/// depend on the random draw of segments. With such a share, estimates would be too low after each observed
+/// burst.
 struct AllPages {
     before: Option<(Vmstat, Instant)>,
 }

@@ -32,7 +32,7 @@ pub struct Agreement {
     /// its quantities. `None` if there are fewer than two pairs, or if all values of one side are equal.
     pub spearman: Option<f64>,
     /// The largest rank correlation that our values could reach if they all differ. The ceiling is below 1 if
-    /// some published values are equal. `None` for a table.
+    /// some published values are equal. The ceiling of a whole table is `None`.
     pub spearman_ceiling: Option<f64>,
     /// Number of pairs whose direction of change from their base row could be compared.
     pub directions: u64,
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!((score.directions, score.directions_agreed), (2, 1));
         let share = comparison.agreement_of(1);
         assert_eq!((share.spearman, share.directions_agreed), (Some(1.0), 2));
-        // The errors are 4/64, 6/24 and 2/3. The median is the second.
+        // The errors are 4/64, 6/24 and 2/3. The median is the second error.
         assert_eq!(share.median_rel_error, Some(0.25));
         let all = comparison.agreement();
         assert_eq!((all.directions, all.directions_agreed), (4, 3));

@@ -39,13 +39,15 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Makes a quantity whose changes are given in percent: a score, a time, a count. The band is 2 %.
+    /// Makes a quantity whose changes are given in percent: a score, a time, a count. The quantity's band is
+    /// 2 %.
     #[must_use]
     pub fn relative(key: &str, heading: &str, unit: &str, decimals: u8) -> Self {
         Self::new(key, heading, unit, decimals, Band::Percent(2.0))
     }
 
-    /// Makes a share in percent, whose changes are given in percentage points. The band is 1 point.
+    /// Makes a share in percent, whose changes are given in percentage points. The quantity's band is 1
+    /// point.
     #[must_use]
     pub fn share(key: &str, heading: &str, decimals: u8) -> Self {
         Self::new(key, heading, "%", decimals, Band::Points(1.0))

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// The book's page of terms. Its second-level headings are the terms.
+/// The book's page of terms. The second-level headings of the page are the terms.
 const BOOK: &str = include_str!("terms.txt");
 
 /// Terms that are also everyday words. In a label, an everyday word that is a term gets an explanation. In a
@@ -94,7 +94,7 @@ fn terms() -> &'static [Term] {
     })
 }
 
-/// Removes Markdown. Only the text of a link stays.
+/// Removes Markdown. Of a link, only the text stays.
 fn plain(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

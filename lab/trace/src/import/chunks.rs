@@ -1,8 +1,9 @@
 //! Parses lines of a text on several threads and delivers them in order.
 //!
-//! One thread reads and decompresses, and cuts the bytes into chunks of whole lines. Other threads parse the
-//! chunks independently. The caller receives the chunks in order, and handles all lines whose meaning depends
-//! on earlier lines. Only a few chunks exist at a time, so memory is bounded.
+//! One thread reads and decompresses, and cuts the bytes into chunks of whole lines. Several other threads
+//! parse chunks, each chunk independently of the other chunks. The caller receives the chunks in order, and
+//! handles all lines whose meaning depends on earlier lines. Only a few chunks exist at a time, so memory is
+//! bounded.
 
 use std::io::{self, Read as _};
 use std::num::NonZeroUsize;

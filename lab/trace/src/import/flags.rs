@@ -15,10 +15,10 @@
 //! columns of `PREEMPT_RT` are tried first.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
-//! most letters, and `X` for "unknown". The legend has the columns. Neither the documentation nor the legend
-//! has the letters `b` and `D`, which mean that bottom halves are off. The meaning of `b` and `D` was found
-//! on Linux 6.18. Events were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81
-//! in 882 events). All other letters in the 882 events were compared with `common_flags`, too.
+//! most letters, and `X` for "unknown". The legend names the columns. Neither the documentation nor the
+//! legend has the letters `b` and `D`, which mean that bottom halves are off. The meaning of `b` and `D` was
+//! found on Linux 6.18. Events were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80
+//! and 0x81 in 882 events). All other letters in the 882 events were compared with `common_flags`, too.
 
 use crate::event::irq_flag;
 

@@ -32,7 +32,7 @@ use options::Options;
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Remedy for a file that only trace-cmd itself can read.
 const REMEDY: &str = "run `trace-cmd report` on it, and read that";
-/// Maximum number of rings. The largest CPU number is 65535.
+/// Maximum number of rings. The largest CPU number in a file is 65535.
 const CPUS_MAX: u32 = 1 << 16;
 
 /// Whether `head` begins like a file of trace-cmd.

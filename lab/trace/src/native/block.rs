@@ -219,8 +219,8 @@ struct Strand {
 
 impl Strands {
     /// Finds the strands of `shapes`, and numbers them in order of appearance. Computes the place of each
-    /// strand in the column of frames, for events with these shape `indices`. Each index must be in the
-    /// table.
+    /// strand in the column of frames, for events with these shape `indices`. Each of the `indices` must be
+    /// in the table of shapes.
     fn assign(&mut self, shapes: impl Iterator<Item = Event>, indices: &[u16]) {
         let mut known: HashMap<(u16, EventKind), u16> = HashMap::new();
         self.of_shape.clear();

@@ -62,8 +62,8 @@ pub(crate) struct ZoneText {
     /// Number of the line that names the zone, counted from 1.
     pub(crate) line: usize,
     pub(crate) name: String,
-    /// The kind of the zone. `None` for a zone with an unknown name, such as `Device`. The kind in `zone`
-    /// then means nothing.
+    /// The kind of the zone. `None` for a zone with an unknown name, such as `Device`. If this field is
+    /// `None`, the kind in `zone` means nothing.
     pub(crate) kind: Option<ZoneKind>,
     pub(crate) zone: ZoneDescription,
     /// Whether a page set has two lists, one of them for cold pages, as on Linux before 2.6.25. Both lists

@@ -139,7 +139,7 @@ struct Place<T> {
 pub struct Callers {
     /// All functions, by address.
     functions: Vec<Place<Function>>,
-    /// Variables, by address. Variables of modules are left out.
+    /// Variables, by address. Variables of modules are not in the list.
     variables: Vec<Place<()>>,
     /// All names, each followed by a line feed.
     names: String,

@@ -212,8 +212,8 @@ impl Waits {
         true
     }
 
-    /// Whether to keep the end of a wait. The end does not show the kind of lock, so the end is kept if the
-    /// beginning was kept.
+    /// Whether to keep the end of a wait. The end of a wait does not show the kind of lock, so the end is
+    /// kept if the beginning of the wait was kept.
     fn end(&mut self, lock: u64) -> bool {
         if self.keeps_all {
             return true;

@@ -18,7 +18,7 @@ pub(super) struct Symbol<'a> {
     pub(super) is_in_module: bool,
 }
 
-/// Calls `note` for each symbol of a text. Other lines are skipped.
+/// Calls `note` for each symbol of a text. Lines of another form are skipped.
 ///
 /// # Errors
 /// An error if the text cannot be read.

@@ -193,7 +193,7 @@ mod tests {
         PageLayout::parse(HEADER_PAGE, HEADER_EVENT).unwrap()
     }
 
-    /// Makes a page of a ring. Its data is `words`.
+    /// Makes a page of a ring. The data of the page is `words`.
     fn page(ts_ns: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut bytes = ts_ns.to_ne_bytes().to_vec();
         bytes.extend((flags | (words.len() as u64 * 4)).to_ne_bytes());

@@ -280,7 +280,8 @@ fn the_batch_of_a_zone_shows_the_size_of_its_pages() {
     assert!(assumes(&plain(&of_4_kib).unwrap(), "batch 63 fits it"));
     let error = layout(&of_4_kib, &LayoutOptions::new().page_size(65_536)).unwrap_err();
     assert!(error.contains("--page-size 4K"), "{error}");
-    // A zone that grew after boot has a batch that is too small. Another zone shows the page size.
+    // A zone that grew after boot has a batch that is too small. A zone that did not grow shows the page
+    // size.
     let grown = text("zoneinfo-indented.txt");
     assert!(assumes(&plain(&grown).unwrap(), "batch 31 fits it"));
     // A small zone has the same batch under every page size.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{SettingError, read, write};
 
 /// Each pair has two settings for one limit. If a program writes one setting of a pair, the kernel sets the
-/// other setting to 0. The first setting is in bytes or KiB, and the second is in percent. Source: the
-/// kernel's documentation of `vm` sysctls; every setting of `vm` was tried on Linux 6.18.
+/// other setting to 0. The first setting of a pair is in bytes or KiB, and the second setting is in percent.
+/// Source: the kernel's documentation of `vm` sysctls; every setting of `vm` was tried on Linux 6.18.
 const PAIRS: [(&str, &str); 3] = [
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),

@@ -23,7 +23,8 @@ impl Changes {
     }
 
     /// Changes a setting of `vm`. `text` has the form that `sysctl` takes:
-    /// `vm.percpu_pagelist_high_fraction=64`. Writes the change down first.
+    /// `vm.percpu_pagelist_high_fraction=64`. Before the change, writes the change down in the file of
+    /// changes.
     ///
     /// # Errors
     /// An error if `text` is no setting of `vm`, if the change cannot be written down, or if the kernel
@@ -62,7 +63,7 @@ impl Changes {
         self.record.clear()
     }
 
-    /// Puts back each setting that still has its changed value. Returns a report for each setting.
+    /// Puts back each setting that still has its changed value. Returns a report on each changed setting.
     #[must_use]
     pub fn put_back(mut self) -> Vec<PutBack> {
         self.undo()

@@ -22,7 +22,7 @@ pub struct Left {
 
 impl Left {
     /// Returns the changes in the content of the file `record` that are still in force below `root`. `None`
-    /// if no change is in force, or if the machine has restarted since.
+    /// if no change is in force, or if the machine has restarted since the changes.
     pub(super) fn of(content: Content, root: &Path, record: &Path) -> Option<Self> {
         let owner = content.owner.filter(Owner::is_of_this_boot)?;
         let mut changes = content.changes;

@@ -3,8 +3,8 @@
 //! The first line, in JSON, names the process that uses the file. Each further line is a change. The process
 //! holds a lock on the file while it may change settings, and the kernel releases the lock of a killed
 //! process. Therefore lines in a file without a lock come from a killed process. A process that has put
-//! everything back leaves the file empty. A line without its end was not written completely, and its change
-//! was not made.
+//! everything back leaves the file empty. If the last line has no line end, it was not written completely,
+//! and its change was not made.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
