@@ -45,7 +45,7 @@ pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// An error of Arrow; none is known to occur.
+/// An error of Arrow. No such error is known to occur.
 pub fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(batch)?;

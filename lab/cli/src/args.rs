@@ -104,7 +104,8 @@ pub(crate) fn definition() -> clap::Command {
     definition.help_template(template.replace("{options-heading}", "Options:"))
 }
 
-/// `WIDTH` is the width of a help page in columns. `NAME_WIDTH` is the width of the page's column of names.
+/// `WIDTH` is the width of a help page in columns. `NAME_WIDTH` is the width of a help page's column of
+/// names.
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 13;
 

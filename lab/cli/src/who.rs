@@ -14,8 +14,8 @@ pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
-/// Maximum length of a control group's path in a table, in characters. If a path is longer, the table shows
-/// three dots and the end of the path.
+/// Maximum length of a control group's path in a table, in characters. If a control group's path is longer,
+/// the table shows three dots and the end of the path.
 const PATH_CHARACTERS: usize = 24;
 /// A word with at least this many hexadecimal digits is taken for a container's id.
 const NUMBER_DIGITS: usize = 32;

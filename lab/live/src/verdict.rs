@@ -18,7 +18,8 @@ pub struct Verdict {
     pub waits_percent: Option<f64>,
     /// Zone visits, in percent of the CPUs' busy time.
     pub visits_percent: Option<Share>,
-    /// Waits and visits together. No setting of page sets can save more CPU time.
+    /// Waits and visits together. No setting of page sets can save more CPU time than waits and visits take
+    /// together.
     pub all_percent: Option<Share>,
 }
 

@@ -92,7 +92,7 @@ pub struct MethodCost {
     pub copy_us: f64,
     /// The mean of `clear_us` and `copy_us`.
     pub cost_us: f64,
-    /// Number of samples of each operation.
+    /// Number of measured samples of each operation with the method.
     pub samples: usize,
 }
 

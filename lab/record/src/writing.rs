@@ -12,8 +12,8 @@ use std::{
 
 use pageset_trace::{Event, LostEvents, NativeWriter, TraceInfo, WriteOptions};
 
-/// Time after which the current block is written even if it is not full. A killed recorder loses about the
-/// last one or two seconds of events.
+/// Time after which the current block is written even if it is not full. If the recorder is killed, the trace
+/// lacks the events of about the last one or two seconds.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Compression level of zstd. Compression must keep up with the events that the kernel writes. Level 9, which
 /// `convert` uses, makes files slightly smaller.

@@ -30,7 +30,7 @@ pub(crate) struct AheadReader {
     /// Whether the first block was read. Many recordings have only one block, so the first block is read
     /// without a thread.
     is_begun: bool,
-    /// Blocks that the thread had read before it was stopped.
+    /// Blocks that the thread had read before the thread was stopped.
     waiting: VecDeque<Block>,
     /// Events that were lost up to the last block that the caller received.
     lost: LostEvents,

@@ -53,7 +53,7 @@ impl Input {
             return Err(TraceError::file(path, "is a directory", "name a file"));
         }
         if !kind.is_file() {
-            // A pipe cannot be read twice, so treat it like the output of a decompressor.
+            // A pipe cannot be read twice, so treat a pipe like the output of a decompressor.
             return Self::from_stream(path, (Box::new(file), Amount::events(None)), strictness);
         }
         Self::from_seekable(path, Box::new(file), strictness)

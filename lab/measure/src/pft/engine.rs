@@ -82,7 +82,7 @@ pub fn run(shape: &Shape, strategy: Strategy, ahead: Ahead, zero: Zero) -> Resul
 }
 
 /// Runs one repetition without an engine: each thread clears its pages and touches them. No fault engine can
-/// be faster than this repetition.
+/// be faster than a repetition without an engine.
 ///
 /// # Errors
 ///

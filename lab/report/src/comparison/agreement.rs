@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn a_table_is_the_sum_of_its_quantities() {
         let comparison = example();
-        // The scores 1000, 1170, 1180 are compared with 10, 11, 10: published values rise twice. Our last
-        // value is within 2 % of its base, so it counts as unchanged.
+        // Published scores of 1000, 1170 and 1180 are compared with our values 10, 11 and 10. The published
+        // scores rise twice. Our last value is within 2 % of its base, so it counts as unchanged.
         let score = comparison.agreement_of(0);
         assert_eq!((score.directions, score.directions_agreed), (2, 1));
         let share = comparison.agreement_of(1);

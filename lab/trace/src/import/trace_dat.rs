@@ -116,8 +116,8 @@ impl EventSource for TraceDat {
     }
 
     /// The kernel's counter includes every overwritten event. If the counter exceeds the sum of the known
-    /// gaps, the excess is the number of events in the gaps of unknown size. If there is such an excess, the
-    /// gaps of unknown size are not counted separately.
+    /// gaps, the excess is the number of events in the gaps of unknown size. If the counter exceeds the known
+    /// gaps, the gaps of unknown size are not counted separately.
     fn lost(&self) -> LostEvents {
         let (known, found) = (self.info.lost, self.rings.losses);
         let are_explained = known.overrun > found.counted;

@@ -221,7 +221,7 @@ fn a_copy_that_was_cut_is_refused() {
                     machine.assumed
                 );
             }
-            // This copy is cut off after the last field of a zone.
+            // A copy that is cut off after the last field of a zone is read without an error.
             Ok(machine) => assert_eq!(machine.zones.len(), 3, "cut at {cut}"),
             Err(error) => {
                 refused += 1;
