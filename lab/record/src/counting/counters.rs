@@ -23,8 +23,7 @@ use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::{Tracefs, read};
 
-/// Selects waits for spinning locks: `flags` is `SPIN`, or `RT` for real-time locks. Waiters for all other
-/// locks sleep.
+/// Selects waits for locks whose `flags` are `SPIN` (1) or, on a real-time kernel, `RT` (8).
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 /// Number of tracepoints whose hits are sampled.
 const SAMPLED: usize = 2;
