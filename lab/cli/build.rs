@@ -12,7 +12,7 @@ const SOURCES: [&str; 6] =
 fn main() {
     println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
     let mut watched = SOURCES.map(str::to_owned).to_vec();
-    // Cargo runs this script again when one of these files changes. Git changes them at each commit.
+    // Cargo runs this script again when one of these files changes. Git changes these files at each commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
     // Leave out paths that do not exist: for such a path, cargo would run this script at every build.
@@ -33,7 +33,7 @@ fn commit_of_checkout() -> Option<String> {
     Some(if differs.is_ok_and(|output| output.status.code() == Some(1)) { commit + "-dirty" } else { commit })
 }
 
-/// Runs git, and returns its output. `None` outside this project's checkout, or if git fails.
+/// Runs git, and returns git's output. `None` outside this project's checkout, or if git fails.
 fn git(arguments: &[&str]) -> Option<String> {
     if !Path::new("../../.git").exists() {
         return None;

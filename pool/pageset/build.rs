@@ -1,4 +1,4 @@
-//! Sets two `cfg`s. `interpreted` means that Miri or shuttle runs the program, and so neither restartable
+//! Sets two `cfg`s. `interpreted` means that Miri or shuttle runs the program, where neither restartable
 //! sequences nor forks work. `sequences` means that restartable sequences may work.
 
 use std::env;

@@ -125,14 +125,14 @@ fn deny(context: &Context) -> Result {
 }
 
 /// Tests memory orderings with loom, which tries every outcome that the language allows: on small tables, and
-/// for pairs of operations at one pageblock.
+/// for every pair of operations at one pageblock.
 fn loom(context: &Context) -> Result {
     let flags = rust_flags("--cfg loom");
     let command = |line: &str| context.command(line).env("RUSTFLAGS", &flags);
     for package in packages()?.iter().filter(|package| package.tests.iter().any(|test| test == "loom")) {
         command(&format!("cargo test --release --package {} --test loom", package.name)).run()?;
     }
-    command("cargo test --release --package pageset-blocks --lib -- rows::races").run()
+    command("cargo test --release --package pageset-blocks --lib -- rows::races rows::pairs").run()
 }
 
 /// Tests pages of `pageset report` in a browser. `-- pictures DIR` makes pictures of the pages instead.

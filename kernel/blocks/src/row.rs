@@ -331,10 +331,10 @@ impl Row {
         }
     }
 
-    /// Returns this row with each block in use that has one of these frames split into single frames. Returns
-    /// `None` if a block has several rows.
+    /// Returns this row with each block that has one of these frames split into single frames. Returns `None`
+    /// if one of these frames is not in use, or if a block has several rows.
     pub(crate) const fn with_split(self, frames: usize) -> Option<Self> {
-        if self.is_long() {
+        if self.is_long() || self.in_use() & frames != frames {
             return None;
         }
         let (mut row, mut at) = (self, 0);
@@ -530,7 +530,8 @@ mod tests {
         for part in [0b1_0000, 0b10_0000, 0b1111_0000, 0b1000_0000] {
             assert_eq!(withheld.with_part_freed(part), None);
         }
-        assert_eq!(withheld.with_split(ALL), Some(withheld));
+        assert_eq!(withheld.with_split(ALL), None);
+        assert_eq!(withheld.with_split(0b1_0000), None);
         assert_eq!(withheld.with_block_withheld(4), None);
     }
 
@@ -543,6 +544,7 @@ mod tests {
         assert_eq!(frames, [head(2), Frame::Inside, head(1), free, free, free, head(2), Frame::Inside]);
         assert_eq!(left.with_part_freed(0b11_1000), None, "it is free");
         assert_eq!(row.with_split(0b10).map(Row::heads), Some(0xff), "a block is split as a whole");
+        assert_eq!(row.with_split(0x180), None, "the second frame is free");
         assert_eq!(row.with_part_freed(0xff), Some(Row::FREE));
     }
 

@@ -351,11 +351,13 @@ impl<A: Access> Rows<A> {
         Ok(())
     }
 
-    /// Splits every block in use that has one of these frames into single frames.
+    /// Splits every block that has one of these frames into single frames. All these frames must be in use.
     pub(crate) fn split(&self, frames: Range<usize>) -> Result<(), Refused> {
         for (row, part) in rows_of(frames) {
-            if self.change(row, |now| now.with_split(part)).is_ok() {
-                continue;
+            match self.change(row, |now| now.with_split(part)) {
+                Ok(_) => continue,
+                Err(now) if !now.is_long() => return Err(Refused::NoBlock),
+                Err(_) => {}
             }
             // Look up the block around the caller's first frame in this row. Another owner may have freed
             // other frames of the row.
@@ -579,6 +581,8 @@ fn order_of(frames: usize) -> Order {
     Order::new(frames.ilog2() as u8).unwrap_or(Order::MAX)
 }
 
+#[cfg(all(test, loom))]
+mod pairs;
 #[cfg(all(test, any(loom, shuttle)))]
 mod races;
 mod run;

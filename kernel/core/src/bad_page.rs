@@ -37,8 +37,8 @@ impl<P: Platform> PageAllocator<'_, P> {
                         return Ok(());
                     }
                     Some((head, state)) => {
-                        // Race: the block's user or page set changes the block meanwhile. The exchange then
-                        // fails, and the loop reads the state again.
+                        // Race: the block's user or page set changes the block meanwhile. The exchange of the
+                        // block's state fails in this race, and the loop reads the state again.
                         let Some(order) = state.order() else { return Err(FreeError::Foreign(pfn)) };
                         if frames.exchange_state(head, state, State::Leaked { order }) {
                             return Ok(());
@@ -89,7 +89,7 @@ mod tests {
 
     /// Number of frames of the machine: just enough for a batch of more than one page. Miri checks every
     /// atomic of a table whenever the table is borrowed, so Miri's run time grows with the square of this
-    /// number. Under miri the machine is smaller, and the test sets the batch directly.
+    /// number. Under miri the machine is smaller, and the policy has a fixed batch.
     const FRAMES: u64 = if cfg!(miri) { 2048 } else { 12_288 };
 
     fn policies() -> Vec<Policy> {
@@ -216,7 +216,7 @@ mod tests {
             let request = Request::new(Order::ZERO).of_type(MigrateType::Movable);
             let page = allocator.alloc(CPU, &request).unwrap();
             allocator.drain_all(CPU).unwrap();
-            // Every head of a free block is bad, so the first block taken is bad.
+            // The test makes the first frame of every free block bad, so the next refill meets a bad block.
             let heads: Vec<u64> = allocator
                 .zones()
                 .next()

@@ -10,8 +10,8 @@ use crate::policy::Fallback;
 use crate::zone::{FreeLists, Zone, ZoneBody};
 use crate::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
-/// The result of a check that finds a violated invariant. The numbers in `rule` refer to the specification's
-/// list of invariants (§8.1).
+/// An invariant that [`PageAllocator::validate`] found violated. The numbers in `rule` refer to the
+/// specification's list of invariants (§8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The zone that violates the rule.
@@ -50,7 +50,7 @@ pub struct FrameCensus {
 impl<P: Platform> PageAllocator<'_, P> {
     /// Checks all invariants that can be checked by inspection. Each frame must be in exactly one block. Each
     /// block must be on the list that its state names. Each count must be right. O(frames). The result is
-    /// exact only if no other CPU is inside the allocator.
+    /// exact only if no other CPU uses the allocator during the call.
     ///
     /// # Errors
     /// Returns the first invariant that is violated.
@@ -127,7 +127,7 @@ fn count_isolated(body: &ZoneBody<'_>) -> u64 {
 fn count_frames(body: &ZoneBody<'_>) -> Result<FrameCensus, Violation> {
     let mut census = FrameCensus::default();
     let mut frame: FrameIndex = 0;
-    // The tables may be longer than the zone.
+    // The frame tables may have more entries than the zone has frames.
     while frame < body.span.counts().frames as FrameIndex {
         let broken = |rule| Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
         let state = body.frames.state(frame);

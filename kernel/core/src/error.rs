@@ -19,7 +19,8 @@ pub enum AllocError {
     NoEligibleZone,
     /// The CPU does not exist.
     BadCpu(CpuId),
-    /// A request cannot name this type. Requests name only unmovable, movable and reclaimable memory.
+    /// The request names a type that no request can name. Requests name only unmovable, movable and
+    /// reclaimable memory.
     BadType(MigrateType),
     /// The bulk interface allocates single pages only.
     BulkOrder(Order),
@@ -29,7 +30,7 @@ pub enum AllocError {
     Foreign(Pfn),
     /// The first frame is not a multiple of the block's size.
     Misaligned(Pfn, Order),
-    /// The number of frames is zero, or larger than the largest block.
+    /// The number of frames is zero, or larger than the number of frames of the largest block.
     BadCount(u64),
     /// The alignment is not a power of two.
     BadAlign(u64),
@@ -103,7 +104,7 @@ impl fmt::Display for FreeError {
             }
             Self::NotABlock(pfn) => write!(f, "frame {pfn} is inside a block, not at its start"),
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
-            Self::Leaked(pfn) => write!(f, "frame {pfn} was found corrupted and is out of service"),
+            Self::Leaked(pfn) => write!(f, "frame {pfn} is out of service: it was marked bad or found corrupted"),
             Self::NoRoom(pfn) => {
                 write!(f, "frame {pfn} stays in service: too many pageblocks have bad frames")
             }
@@ -191,8 +192,8 @@ pub enum ConfigError {
     BadType(MigrateType),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
-    /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds this number of
-    /// bytes.
+    /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds the number of
+    /// bytes that the table needs.
     OutOfMemory(usize),
     /// The policy's rule of this name needs the feature `lab`, but this crate was built without `lab`.
     NeedsLab(&'static str),

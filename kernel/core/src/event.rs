@@ -126,7 +126,7 @@ pub enum Event {
         zone: ZoneId,
         /// The new `high`, in pages.
         high: i32,
-        /// Number of pages above the new `high`. The tick drains these pages next.
+        /// Number of pages above the new `high`. The tick drains the pages above `high` next.
         excess: u32,
     },
     /// An operation of this CPU took a zone's lock.
@@ -135,8 +135,8 @@ pub enum Event {
         zone: ZoneId,
     },
     /// A free read the metadata of a buddy's first frame, to see whether the block and its buddy can merge.
-    /// In Linux each frame's metadata has its own cache line. Therefore the read transfers a cache line if
-    /// another CPU wrote this line last.
+    /// In Linux each frame's metadata has its own cache line. A read of a buddy's metadata transfers this
+    /// line if another CPU wrote the line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
@@ -179,15 +179,15 @@ pub enum Event {
 /// Where a block was going when it was found to be bad (spec §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FoundAt {
-    /// The block was going from the free lists to a page set.
+    /// A refill found the bad block on its way from the free lists to a page set.
     Refill,
-    /// The block was going from a page set to a user.
+    /// An allocation found the bad block on its way from a page set to a user.
     Alloc,
-    /// The block was going from the free lists to a user.
+    /// An allocation found the bad block on its way from the free lists to a user.
     DirectAlloc,
-    /// The block was coming from a user.
+    /// A free found the bad block on its way from a user to the allocator.
     Free,
-    /// The block was going from a page set to the free lists.
+    /// A drain found the bad block on its way from a page set to the free lists.
     Drain,
 }
 

@@ -10,8 +10,8 @@ use crate::{CpuId, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Zo
 /// A page-frame allocator, such as [`PageAllocator`] or the allocator of `pageset-blocks`.
 ///
 /// Eight methods are required. All other methods have defaults that call only the required methods, so a
-/// small allocator need not define them. If [`PageAllocator`] has a method of the same name, both methods do
-/// the same, with the same errors.
+/// small allocator need not define them. If [`PageAllocator`] has a method with the name of a method of this
+/// trait, both methods do the same, with the same errors.
 pub trait FrameAllocator {
     /// Allocates a block.
     ///
@@ -25,13 +25,13 @@ pub trait FrameAllocator {
     /// See [`FreeError`]. A free that fails changes no block.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
-    /// Allocates the block that begins at this frame.
+    /// Allocates the block of `request.order` that begins at the frame `pfn`.
     ///
     /// # Errors
     /// See [`AllocError`].
     fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError>;
 
-    /// Frees these frames, whether they are whole blocks or parts of blocks.
+    /// Frees the frames of a range. The range may have whole blocks and parts of blocks.
     ///
     /// # Errors
     /// See [`FreeError`].
@@ -59,9 +59,9 @@ pub trait FrameAllocator {
     /// Allocates a block like [`alloc`](Self::alloc). If there is no memory for the request, calls `reclaim`
     /// before the allocation fails. `reclaim` gets two arguments: the highest kind of zone that the request
     /// may use, and the number of frames that the request wants. `reclaim` returns the number of frames that
-    /// it freed. If this number is not 0, the allocation tries again. The allocator holds no lock during the
-    /// call, so `reclaim` may use the same allocator. If a program does not call this method, the compiler
-    /// leaves the method's code out.
+    /// it freed. If the returned number is not 0, the allocation tries again. The allocator holds no lock
+    /// during the call, so `reclaim` may use the same allocator. If a program does not call this method, the
+    /// compiler leaves the method's code out.
     ///
     /// # Errors
     /// See [`AllocError`].

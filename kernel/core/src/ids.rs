@@ -14,8 +14,8 @@ pub const PAGEBLOCK_FRAMES: u32 = 1 << PAGEBLOCK_ORDER;
 /// Orders above this order are *costly*: the kernel's page sets hold no blocks of costly orders, except huge
 /// pages. Source: spec §0.2.
 pub const COSTLY_ORDER: usize = 3;
-/// The order of a transparent huge page on x86-64. Of the orders above [`COSTLY_ORDER`], the kernel's page
-/// sets hold only this order. Source: spec §0.2.
+/// The order of a transparent huge page on x86-64. The kernel's page sets hold blocks of this order, but no
+/// blocks of the other orders above [`COSTLY_ORDER`]. Source: spec §0.2.
 pub const THP_ORDER: usize = 9;
 
 /// Page frame number: a physical address, or an offset in an arena, divided by the frame size.
@@ -23,7 +23,7 @@ pub const THP_ORDER: usize = 9;
 pub struct Pfn(pub u64);
 
 impl Pfn {
-    /// The frame number that is larger by `frames`, or `None` if no number is so large.
+    /// The frame number plus `frames`, or `None` if the sum does not fit into 64 bits.
     #[must_use]
     pub const fn checked_add(self, frames: u64) -> Option<Self> {
         match self.0.checked_add(frames) {
@@ -32,7 +32,7 @@ impl Pfn {
         }
     }
 
-    /// Whether a block of `order` may start here.
+    /// Whether a block of `order` may start at this frame.
     #[must_use]
     pub const fn is_aligned(self, order: Order) -> bool {
         self.0.trailing_zeros() >= order.0 as u32
@@ -98,7 +98,7 @@ impl Order {
         self.0
     }
 
-    /// The number, to index tables of [`NR_ORDERS`] entries.
+    /// The order as an index into tables of [`NR_ORDERS`] entries.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -147,7 +147,7 @@ impl fmt::Display for Order {
 pub struct CpuId(pub u32);
 
 impl CpuId {
-    /// The number, to index per-CPU tables.
+    /// The CPU's number as an index into per-CPU tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -159,7 +159,7 @@ impl CpuId {
 pub struct NodeId(pub u16);
 
 impl NodeId {
-    /// The number, to index per-node tables.
+    /// The node's number as an index into per-node tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -171,7 +171,7 @@ impl NodeId {
 pub struct ZoneId(pub u16);
 
 impl ZoneId {
-    /// The number, to index zone tables.
+    /// The zone's number as an index into zone tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -254,13 +254,13 @@ pub enum MigrateType {
 impl MigrateType {
     /// Number of types.
     pub const COUNT: usize = 6;
-    /// Number of migratetypes that have their own lists in page sets: the first three.
+    /// Number of migratetypes that have their own lists in page sets: unmovable, movable and reclaimable.
     pub const PCP_COUNT: usize = 3;
     /// All types.
     pub const ALL: [Self; Self::COUNT] =
         [Self::Unmovable, Self::Movable, Self::Reclaimable, Self::HighAtomic, Self::Cma, Self::Isolate];
 
-    /// The number, to index tables of [`MigrateType::COUNT`] entries.
+    /// The type's number as an index into tables of [`MigrateType::COUNT`] entries.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -273,7 +273,8 @@ impl MigrateType {
     }
 
     /// Whether free blocks of this type may merge with blocks of other mergeable types at pageblock size and
-    /// above. Page sets have lists for these types. True for the first three types.
+    /// above. Page sets have lists for mergeable types. Unmovable, movable and reclaimable blocks are
+    /// mergeable.
     #[must_use]
     pub const fn is_mergeable(self) -> bool {
         (self as usize) < Self::PCP_COUNT

@@ -2,10 +2,10 @@
 //! policy is a value that describes the decisions of one kernel version.
 //!
 //! Frames are numbers. The crate never touches the contents of pages, so it needs no unsafe code. The same
-//! code runs in a kernel, in a simulator of a larger machine, and in a replay of a recording.
+//! allocator runs in a kernel, in a simulator of a larger machine, and in a replay of a recording.
 //!
-//! The host supplies locks and an event sink through [`Platform`]. The caller provides memory for metadata
-//! ([`Tables`]): 9 bytes per frame and 1 byte per pageblock.
+//! The host supplies locks and an event sink through [`Platform`]. The caller provides memory for the
+//! metadata of frames ([`Tables`]): 9 bytes per frame and 1 byte per pageblock.
 //!
 //! An allocation uses the modules in this order: [`allocator`](PageAllocator) (chooses a zone), `pcp` (this
 //! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). The other modules
@@ -21,7 +21,7 @@
 //! "Spec §n" in comments refers to the behavioural specification that this crate was written from. The
 //! specification states facts about Linux kernels. The specification names the public mailing-list posts that
 //! the facts come from. "The 2016 series" is *high-order per-cpu page allocator* (version 5), and "the 2023
-//! series" is *PCP high auto-tuning*. The patches of both series have numbers.
+//! series" is *PCP high auto-tuning*. A comment names a patch of a series by the patch's number.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "lab"), expect(unreachable_pub, reason = "`pcp` is public with `lab`"))]

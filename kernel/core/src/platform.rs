@@ -5,7 +5,7 @@ use crate::event::EventSink;
 /// The host of an allocator provides two things: a lock type and an event sink.
 ///
 /// The host provides no clock, no heap and no "current CPU". The CPU is an argument of each operation that
-/// depends on it, and [`tick`](crate::PageAllocator::tick) tells the allocator that time has passed.
+/// depends on the CPU, and [`tick`](crate::PageAllocator::tick) tells the allocator that time has passed.
 pub trait Platform: Sync {
     /// The lock type of all locks of the allocator. A kernel's lock disables interrupts and keeps the saved
     /// interrupt flags.

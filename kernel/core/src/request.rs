@@ -54,16 +54,16 @@ bitflags! {
         const MAY_WAIT = 1 << 1;
         /// The request may use a part of the memory below the min watermark.
         const HIGH_PRIORITY = 1 << 2;
-        /// The request obeys watermarks and leaves the reserves alone, even if it has `NO_WATERMARKS` or
-        /// `OOM_VICTIM`. `HIGH_PRIORITY` still counts.
+        /// The request obeys watermarks, even if the request also has `NO_WATERMARKS` or `OOM_VICTIM`. A
+        /// request that also has `HIGH_PRIORITY` may still use a part of the memory below the min watermark.
         const NO_RESERVES = 1 << 3;
         /// The request ignores watermarks, because the caller will free memory soon.
         const NO_WATERMARKS = 1 << 4;
         /// The request comes from the victim of an out-of-memory kill.
         const OOM_VICTIM = 1 << 5;
-        /// The request bypasses the page set and takes its block from the free lists. The request counts as
-        /// one that found the page set's lock taken. An interrupt handler of a kernel allocates in this way
-        /// if the handler has interrupted the lock's holder.
+        /// The request bypasses the page set and takes its block from the free lists. The allocator counts
+        /// such a request as a request that found the page set's lock taken. An interrupt handler of a kernel
+        /// allocates in this way if the handler has interrupted the lock's holder.
         const BYPASS_PCP = 1 << 6;
     }
 }
@@ -215,7 +215,7 @@ impl AllocFlags {
         flags
     }
 
-    /// Adds the flag that lets this request use reserves. `None` if the request may not use reserves.
+    /// Adds the flag that lets this request use reserves. Returns `None` if the request may not use reserves.
     pub(crate) fn reserves(self, request: &Request) -> Option<Self> {
         if request.traits.contains(RequestTraits::NO_RESERVES) {
             None

@@ -12,14 +12,15 @@ use pageset_core::{
     PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// The system's heap, which also counts each thread's requests. A test can make one request fail.
+/// The system's heap, which also counts each thread's requests for memory. A test can make the heap refuse
+/// one request.
 struct Counting;
 
 thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
     /// Bytes that this thread holds.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// Number of the request to refuse, counted in this thread.
+    /// The heap refuses this thread's request with this number. The thread's first request has the number 1.
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -90,8 +91,8 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.drain_all(CPU).expect("it exists");
     allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
     allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
-    // Drain first. A later drain could merge a block with the pageblock of frame 5000, and so change the type
-    // of this pageblock.
+    // Drain before the isolation of a pageblock. A later drain could merge a block with the pageblock of
+    // frame 5000, and so change the type of this pageblock.
     allocator.drain_all(CPU).expect("it exists");
     // Change settings, CPUs and isolation, and make queries.
     allocator.isolate_pageblock(CPU, Pfn(5000)).expect("it exists");
@@ -172,7 +173,7 @@ fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
         let config = Config::new(&zones, &[NodeId(0), NodeId(1)]).with_policy(*policy);
         let allocator =
             each_request_refused(|| PageAllocator::new(host::Host(()), &config, Tables::on_heap(&config)?));
-        // From here on, the heap would refuse the first request of an operation.
+        // The heap refuses the next request, so an operation that requests heap memory fails.
         REFUSED.set(ASKED.get() + 1);
         everything(&allocator, &mut held);
         assert_eq!(ASKED.get() + 1, REFUSED.replace(0), "{} allocated", policy.name);

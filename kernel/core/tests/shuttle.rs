@@ -92,8 +92,8 @@ impl World {
                 regions,
             })
             .collect();
-        // CPU 1 is on a node without memory. So its page sets are remote, and ticks drain them when they are
-        // idle.
+        // CPU 1 is on a node without memory. The page sets of CPU 1 are therefore remote, and ticks drain
+        // them when they are idle.
         let nodes: Vec<_> = (0..cpus).map(|cpu| NodeId(u16::from(cpu == 1))).collect();
         let mut config = Config::new(&zones, &nodes).with_policy(policy);
         config.min_free_kbytes = Some(0);
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// Frees everything and checks that all memory is there.
+    /// Frees all blocks, and checks that no frame is missing.
     fn finish(&self) {
         let mut mailbox = self.mailbox.lock().expect("no panic");
         mailbox.drain(..).for_each(|block| self.free(CpuId(0), block));
@@ -334,8 +334,8 @@ fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
     );
 }
 
-/// Makes a policy under which CPUs own pageblocks. Its limits let page sets hold whole pageblocks, although
-/// the zones of these tests are small.
+/// Makes a policy under which CPUs own pageblocks. The policy's limits let page sets hold whole pageblocks,
+/// although the zones of these tests are small.
 fn owned(busy_owner: BusyOwner) -> Policy {
     let mut rule = PageblockOwnership::RFC;
     rule.busy_owner = busy_owner;

@@ -3,8 +3,8 @@
 //!
 //! `KEY.parquet` is in a subdirectory named by the first two digits of the key, so that no directory gets too
 //! large. A file appears complete or not at all, and is written once. Race: two computers store the same key.
-//! Either computer may win, because the key determines the contents, so both write the same file. Writers
-//! need no lock. Readers read the files `DIRECTORY/*/*.parquet`.
+//! Either computer may win, because both computers write the same contents: the key determines the contents.
+//! Writers need no lock. Readers read the files `DIRECTORY/*/*.parquet`.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -29,12 +29,12 @@ pub struct Dataset {
     directory: PathBuf,
 }
 
-/// Result of storing.
+/// The outcome of [`Dataset::store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// The result was stored.
+    /// The result was not there, and was stored.
     New,
-    /// The result existed already.
+    /// A result with this key existed already.
     Already,
 }
 
@@ -62,8 +62,8 @@ impl Dataset {
         Ok(self.directory.join(&key[..2]).join(format!("{key}.parquet")))
     }
 
-    /// Returns the keys of the existing results. Empty files do not count, because a computer that loses
-    /// power can leave such files. O(files).
+    /// Returns the keys of the existing results. Files that are too small for Parquet do not count, because a
+    /// computer that loses power can leave empty files. The call takes O(files).
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Dataset {
         keep(file, &path).with_context(cannot_write)
     }
 
-    /// Reads the rows of these results, in the order of `keys`.
+    /// Reads the rows of the results with these `keys`, in the order of `keys`.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pageset_trace::{Caller, Event, EventKind, MIGRATETYPE_NONE, TraceReader};
 
 /// The batches of a recording. Each batch has at most [`BLOCK_EVENTS_MAX`](pageset_trace::BLOCK_EVENTS_MAX)
-/// events. Ends after an error.
+/// events. The iterator ends after an error.
 pub struct Batches<R> {
     reader: R,
     events: Vec<Event>,
@@ -94,11 +94,11 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// Converts events to columns. O(events).
+/// Converts events to columns, in O(events).
 ///
 /// # Errors
 ///
-/// An error of Arrow. None is known to occur.
+/// An error of Arrow. No such error is known to occur.
 pub fn batch(events: &[Event]) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = vec![
         all::<UInt64Type>(events, |event| event.ts_ns),
@@ -108,7 +108,7 @@ pub fn batch(events: &[Event]) -> Result<RecordBatch> {
         some::<UInt64Type>(events, |event| event.frame().map(|pfn| pfn.0)),
         some::<UInt8Type>(events, order),
         some::<Int8Type>(events, |event| {
-            // In the event of a wait's beginning, this field is part of the call site.
+            // In an event that begins a wait, the field `migratetype` is a part of the call site.
             let has_type = event.migratetype != MIGRATETYPE_NONE && event.kind != EventKind::ContentionBegin;
             has_type.then_some(event.migratetype)
         }),

@@ -16,12 +16,13 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 ///
 /// # Errors
 ///
-/// An error of Parquet. None is known to occur.
+/// An error of Parquet. No such error is known to occur.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
-    // Most files have one row. Statistics of a single row only repeat the row.
+    // Leave out the statistics of files with one row, because these statistics only repeat the row. Most
+    // files have one row.
     let statistics = if batch.num_rows() > 1 { EnabledStatistics::Chunk } else { EnabledStatistics::None };
     let properties = WriterProperties::builder()
-        // Equal rows must give equal bytes in every version of the Parquet library.
+        // Write a fixed name, so that equal rows give equal bytes with every version of the Parquet library.
         .set_created_by("pageset".to_owned())
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(usize::MAX))
@@ -40,11 +41,11 @@ pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the bytes of the batch as an Arrow stream. [`from_stream`] reads these bytes.
+/// Returns the bytes of the batch as an Arrow stream. [`from_stream`] reads the bytes of such a stream.
 ///
 /// # Errors
 ///
-/// An error of Arrow; none is known to occur.
+/// An error of Arrow. No such error is known to occur.
 pub fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(batch)?;

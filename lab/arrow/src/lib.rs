@@ -18,7 +18,7 @@ pub mod file;
 pub mod rows;
 pub mod table;
 
-// Signatures of this crate's public functions contain types of both crates.
+// Signatures of this crate's public functions contain types of `pageset_report` and `pageset_trace`.
 pub use {pageset_report, pageset_trace};
 
 pub use anyhow::Error;

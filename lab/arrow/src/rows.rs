@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_arrow::schema::{SchemaLike as _, TracingOptions};
 
 /// Makes a batch of rows of one type. Only the type determines the columns, so batches with different rows
-/// have the same columns. O(rows).
+/// have the same columns. The call takes O(rows).
 ///
 /// # Errors
 ///
@@ -32,8 +32,8 @@ fn fields<T: DeserializeOwned>() -> Result<Vec<FieldRef>> {
 ///
 /// # Errors
 ///
-/// An error if the numbers of keys, specifications and results differ. Also the errors of [`batch`] and
-/// [`side_by_side`].
+/// An error if the numbers of keys, specifications and results differ. Also returns the errors of [`batch`]
+/// and [`side_by_side`].
 pub fn keyed<S, R>(keys: &[String], specs: &[S], results: &[R]) -> Result<RecordBatch>
 where
     S: Serialize + DeserializeOwned,
@@ -79,7 +79,7 @@ pub fn side_by_side(parts: &[RecordBatch]) -> Result<RecordBatch> {
 ///
 /// # Errors
 ///
-/// An error if a column with this name already exists.
+/// An error if the batch already has a column with the name of an added column.
 pub fn labelled(labels: &[(&str, &str)], batch: &RecordBatch) -> Result<RecordBatch> {
     let rows = batch.num_rows();
     let fields: Vec<Field> =

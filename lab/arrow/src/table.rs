@@ -10,11 +10,11 @@ use pageset_report::{Cell, Column, Kind, Provenance, Table};
 
 /// Converts a table's rows. The name of a column is its key in CSV. Metadata has the heading and unit of each
 /// column, and the table's title, notes and provenance. Names become text, counts `UInt64`, and other numbers
-/// `Float64`. Absent values become null. O(cells).
+/// `Float64`. Absent values become null. The call takes O(cells).
 ///
 /// # Errors
 ///
-/// An error of Arrow. None is known to occur.
+/// An error of Arrow. No such error is known to occur.
 pub fn batch(table: &Table) -> Result<RecordBatch> {
     let (fields, columns): (Vec<_>, Vec<_>) =
         table.columns().iter().enumerate().map(|(index, column)| filled(table, index, column)).unzip();

@@ -42,7 +42,8 @@ Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 ///
 /// A recording holds each page that a kernel allocated or freed, with its CPU. The command shows the contents
 /// of a recording, and replays the load on the per-CPU page sets (PCP) of other kernels. A replay counts how
-/// often page sets fetch pages from the zone and give pages back. Each time, a CPU takes the zone lock.
+/// often page sets fetch pages from the zone and give pages back. For each fetch and each return, a CPU takes
+/// the zone lock.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]
@@ -103,12 +104,13 @@ pub(crate) fn definition() -> clap::Command {
     definition.help_template(template.replace("{options-heading}", "Options:"))
 }
 
-/// The width of a help page, and the width of its column of names.
+/// `WIDTH` is the width of a help page in columns. `NAME_WIDTH` is the width of a help page's column of
+/// names.
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 13;
 
-/// Wraps words into lines of this width. All lines after the first are indented to the column where the first
-/// line begins.
+/// Wraps the words of `text` into lines of `width` columns. All lines after the first line are indented by
+/// `NAME_WIDTH`, because the caller writes the first line behind a name.
 fn textwrap_at(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {

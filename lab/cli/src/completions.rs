@@ -1,4 +1,4 @@
-//! `pageset completions` prints a script for a shell. With this script, the shell completes commands and
+//! `pageset completions` prints a script for a shell. A shell that has read the script completes commands and
 //! options. The shells bash, zsh and fish also complete names of policies.
 
 use anyhow::Result;

@@ -46,8 +46,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     }
 }
 
-/// The output file that the user named. By default, a file in the current directory with the input's name and
-/// this extension.
+/// Returns the output file that the user named. If the user named no output file, returns a path in the
+/// current directory: the input's name with `extension`.
 fn output_of(args: &ConvertArgs, extension: &str) -> PathBuf {
     args.output.clone().unwrap_or_else(|| {
         let stem = args.input.file_stem().filter(|stem| *stem != "-");
@@ -74,14 +74,14 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let mut progress = Progress::of_amount("converting", &amount);
     let info = source.info().clone();
     let mut left_out = None;
-    // More than 8 encoders would wait for the thread that reads.
+    // Use at most 8 encoders, because more encoders would wait for the thread that reads the recording.
     let encoders = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     let options = WriteOptions::default().encoders(encoders);
     let mut write = |reader: &mut dyn TraceReader| {
         convert(reader, &mut file, options, |events| progress.show(amount.done(events))).map_err(|error| {
             match error {
                 TraceError::Io { source, action: CONVERT_WRITES, .. } => {
-                    // Add nothing to the source of this error, because the source already names the file.
+                    // Return only this error's source, because the source already names the file.
                     anyhow!(source)
                 }
                 error => hint::of_trace(error),

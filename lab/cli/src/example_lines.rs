@@ -1,9 +1,9 @@
-//! Finds the command lines in help texts, in the book and in READMEs. Tests parse all these command lines,
+//! Finds the command lines in help texts, in the book and in READMEs. Tests parse all found command lines,
 //! and run most command lines of help texts.
 
-/// Returns the command lines in a text. A command line is indented by two spaces. It stands below
-/// `Examples:`, or calls `pageset` with an option or one of `subcommands`. A comment after two spaces is left
-/// out.
+/// Returns the command lines in a text. A command line is indented by two spaces. A command line stands below
+/// `Examples:`, or calls `pageset` with an option or one of `subcommands`. The function leaves out a comment
+/// after two spaces.
 pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_example = false;
@@ -24,8 +24,8 @@ pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     lines
 }
 
-/// Returns the words of each call of `pageset` in a shell line. The first word is `pageset`; `sudo` is left
-/// out.
+/// Returns the words of each call of `pageset` in a shell line. The first word of a call is `pageset`, even
+/// if the line has `sudo` before this word.
 pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     let commands = commands(line).into_iter().map(|mut words| {
         if words.first().is_some_and(|first| first == "sudo") {
@@ -36,8 +36,8 @@ pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     commands.filter(|words| words.first().is_some_and(|first| first == "pageset"))
 }
 
-/// Returns the words of each command in a shell line. `;`, `|` and `&&` separate commands, and redirections
-/// are left out. Words in single quotes may contain spaces.
+/// Returns the words of each command in a shell line. `;`, `|` and `&&` separate commands, and the function
+/// leaves out redirections. Words in single quotes may contain spaces.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut is_quoted = false;

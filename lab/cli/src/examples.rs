@@ -74,7 +74,8 @@ fn documents(root: &Path) -> Vec<PathBuf> {
     while let Some(directory) = directories.pop() {
         for path in fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()) {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // Transcripts are left out, because another test runs them, and some show errors.
+            // Leave out transcripts, which lie in directories `tests`. Another test runs transcripts, and
+            // some transcripts show errors.
             if path.is_dir() && !matches!(name, "target" | "tests") && !path.is_symlink() {
                 directories.push(path);
             } else if name.ends_with(".md") {
@@ -105,7 +106,8 @@ fn every_command_of_the_book_can_be_typed() {
             let line = line.trim_start().trim_start_matches("$ ");
             let words_of_prose = line.split("  #").next().unwrap_or_default();
             for typed in command_lines(&format!("  {words_of_prose}"), &subcommands) {
-                // `...` and names in capitals stand for the reader's own files and values.
+                // clap must accept `...` and names in capitals, because documents write these words in place
+                // of the reader's own files and values.
                 assert_eq!(refused(&typed), None, "{}:{number}", path.display());
                 count += 1;
             }

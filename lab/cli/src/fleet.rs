@@ -1,4 +1,5 @@
-//! Code for fleets that the subcommands share. A fleet is many recordings of one load.
+//! Reads a fleet for several subcommands, and writes the results of all its recordings. A fleet is many
+//! recordings of one load.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
 /// One recording of a fleet, with its result or error.
 pub(crate) struct Member<R> {
     file: PathBuf,
-    /// The result, or the error.
+    /// The subcommand's result for the recording, or the error.
     pub(crate) read: Result<R, String>,
     /// The JSON document that the subcommand prints for this recording alone, if the user wants JSON.
     document: Option<Box<RawValue>>,
@@ -41,8 +42,8 @@ pub(crate) struct Fleet<R> {
     names: Vec<String>,
 }
 
-/// Does `work` for each recording, on all CPUs. `work` returns the recording's result, and with `--format
-/// json` also its JSON document.
+/// Does `work` for each recording, on all CPUs. `work` returns the result of a recording. With `--format
+/// json`, `work` also returns the JSON document of the recording's result.
 pub(crate) fn read<R: Send>(
     (recordings, opening): (&[PathBuf], &OpeningArgs),
     work: impl Fn(&SourceArgs) -> Result<(R, Option<Box<RawValue>>)> + Sync,
@@ -76,9 +77,11 @@ fn without_path(error: &str, file: &Path) -> String {
     error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
 }
 
-/// Turns the document of one recording into JSON.
+/// Turns the document of one recording into JSON text.
 ///
-/// # Errors Returns an error if the result cannot be written as JSON.
+/// # Errors
+///
+/// Returns an error if the document cannot be written as JSON.
 pub(crate) fn document(document: &impl Serialize) -> Result<Box<RawValue>> {
     Ok(serde_json::value::to_raw_value(document)?)
 }

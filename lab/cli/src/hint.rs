@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use pageset_trace::TraceError;
 
 /// Adds a remedy to an error of a recording. If the file does not exist, the error says how to make a
-/// recording. If the file is damaged, the error names the option that reads the file.
+/// recording. If the file is damaged, the error names the option that reads a damaged file.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
@@ -20,8 +20,8 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     }
 }
 
-/// Adds a remedy to the error of a damaged file: the command that converts the file. For subcommands that
-/// have neither `--lenient` nor `--recover`.
+/// Adds a remedy to the error of a damaged file: the command that converts the file. Subcommands that have
+/// neither `--lenient` nor `--recover` call this function.
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",

@@ -6,8 +6,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use pageset_report::{Provenance, shell_word};
 
-/// Options that do not change a result: where and how it is written, and the number of workers. The command
-/// line that repeats a result leaves these out.
+/// Options that do not change a result, because they only say where and how the result is written, and how
+/// many workers run. The command line that repeats a result leaves out the options of this list.
 const OUTSIDE: [&str; 12] = [
     "format",
     "output",
@@ -202,7 +202,7 @@ mod tests {
                 each(below, &format!("{path} {}", below.get_name()), out);
             }
         }
-        // These commands print no provenance.
+        // Commands that print no provenance.
         const OTHERS: [&str; 6] = ["record", "convert", "policies", "completions", "man", "help"];
         let mut definition = definition();
         definition.build();

@@ -95,8 +95,8 @@ impl LayoutSummary {
 }
 
 /// Returns the machine to replay `source` on. If the recording does not describe its machine, reads all
-/// events once to guess a layout. In this case a recording from a pipe is refused, because a pipe can be read
-/// only once.
+/// events once to guess a layout. The function refuses to guess the layout of a recording from a pipe,
+/// because a pipe can be read only once.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,

@@ -1,5 +1,5 @@
-//! Finds kernel settings that a killed command did not restore. The commands `advise`, `record`,
-//! `top` and `bench machine` report such settings.
+//! Finds kernel settings that a killed command did not restore. The commands `advise`, `record`, `top` and
+//! `bench machine` report settings that a killed command did not restore.
 
 use anyhow::{Result, bail};
 use pageset_measure::host::Settings;
@@ -32,7 +32,8 @@ pub(crate) fn offer(settings: &Settings) -> Result<()> {
     }
 }
 
-/// Restores settings that a killed command did not restore. Does not ask, because the user gave `--put-back`.
+/// Restores settings that a killed command did not restore. The function does not ask the user, because the
+/// user gave `--put-back`.
 pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     match settings.left() {
         Some(left) => told(&left.put_back()?),

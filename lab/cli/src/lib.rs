@@ -93,14 +93,14 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     status(check.and_then(|()| run(args.command, &invocation)), &words)
 }
 
-/// Prints a help text or the version. Returns an error if the output cannot be written; clap itself would
-/// ignore this error.
+/// Prints a help text or the version. Returns an error if the output cannot be written, because clap's own
+/// printing would ignore this error.
 fn print(help: &clap::Error) -> Result<()> {
     help.print().and_then(|()| io::stdout().flush()).context("cannot write to the standard output")
 }
 
-/// Prints the error, and returns the exit status. A closed pipe and an answer of `advise --exit-code` are not
-/// printed.
+/// Prints the error, and returns the exit status. Prints nothing if a pipe was closed, or if the error is
+/// only an answer of `advise --exit-code`.
 fn status(ended: Result<()>, words: &[String]) -> u8 {
     match ended {
         Ok(()) => 0,
@@ -161,7 +161,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the error of clap for this command line.
+    /// Returns clap's error for this command line.
     fn said(typed: &str) -> String {
         let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
         let matches =
@@ -186,7 +186,7 @@ mod tests {
     }
 }
 
-/// The crate's README. Tests run its example.
+/// The crate's README. Tests run the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

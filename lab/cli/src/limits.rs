@@ -6,12 +6,12 @@ use std::sync::{Arc, Once};
 use signal_hook::consts::SIGXFSZ;
 use signal_hook::flag;
 
-/// After this call, a write past the limit of file sizes (`ulimit -f`) returns an error, like a write to a
-/// full disk. Without this call, the kernel would end the process by a signal, and leave a temporary file
-/// that is half written.
+/// Makes a write past the limit of file sizes (`ulimit -f`) return an error, like a write to a full disk.
+/// Without a call of `make_errors`, the kernel ends the process by a signal at such a write, and a temporary
+/// file stays half written.
 ///
-/// The signal (SIGXFSZ) gets a handler. If the signal were ignored, a recorded command would ignore it too. A
-/// recorded command does not inherit a handler.
+/// The function sets a handler for the signal (SIGXFSZ), instead of ignoring the signal. A recorded command
+/// inherits an ignored signal, but not a handler.
 pub(crate) fn make_errors() {
     // Set the handler only once, because Python may run several commands in one process.
     static ONCE: Once = Once::new();

@@ -73,7 +73,7 @@ pub(crate) struct MachineFacts {
 }
 
 impl MachineFacts {
-    /// Turns these facts into options for reading a layout.
+    /// Turns the facts about the machine into options for reading a layout.
     pub(crate) fn options(&self) -> LayoutOptions {
         let options = self.node_cpus.clone().unwrap_or_default();
         match self.page_size {
@@ -137,8 +137,8 @@ impl RowsFormat {
 }
 
 impl RowsOutputArgs {
-    /// Refuses a format that this build cannot write, and a format of columns on a terminal, before hours of
-    /// work go into the result.
+    /// Returns an error for a format that this build cannot write, and for Parquet or Arrow on a terminal.
+    /// Subcommands call this function before hours of work go into the result.
     pub(crate) fn check(&self) -> Result<()> {
         let RowsFormat::Columnar(format) = self.format else { return Ok(()) };
         format.check()?;
@@ -177,7 +177,7 @@ impl TargetArgs {
         Self { output, force }
     }
 
-    /// Whether an existing file is replaced.
+    /// Whether the result replaces a file that exists.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Refuse }
     }

@@ -14,9 +14,10 @@ use crate::layouts::{LayoutOrigin, LayoutSummary};
 pub(crate) struct TraceDocument {
     /// Path of the recording, as the user typed it.
     path: String,
-    /// The recorder's name for the recording.
+    /// Name of the recording, from the header of its file.
     name: Option<String>,
-    /// Format of the file that the recorder wrote. A conversion to `.pgtrace` does not change this value.
+    /// Format of the file that the recorder wrote. After a conversion to `.pgtrace`, `format` still names the
+    /// format from before the conversion.
     format: &'static str,
     kernel: Option<String>,
     /// The recorded command and its arguments.

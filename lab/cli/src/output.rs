@@ -1,7 +1,6 @@
-//! Writes results to the standard output, or to a file that appears only when it is complete. Results may
-//! contain texts from other programs. Therefore this module replaces control characters. `cargo xtask ci
-//! tidy` checks that other modules of the crate do not write to the terminal; the few exceptions are in its
-//! list.
+//! Writes results to the standard output, or to a file that appears only when it is complete. This module
+//! replaces control characters, because results may contain texts from other programs. `cargo xtask ci tidy`
+//! checks that other modules of the crate do not write to the terminal; the few exceptions are in its list.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -50,7 +49,8 @@ fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
     })
 }
 
-/// Prints a message on the standard error, beside the result: a fact that the user should know, or an error.
+/// Prints a message on the standard error, apart from the result: a fact that the user should know, or an
+/// error.
 pub(crate) fn say(text: &str) {
     // If the standard error cannot be written to, there is no other place for the message.
     drop(writeln!(io::stderr(), "{}", printable_lines(text)));

@@ -40,7 +40,7 @@ pub(crate) fn page(title: &str, sections: impl IntoIterator<Item = Section>) -> 
     page
 }
 
-/// Makes a section with these figures.
+/// Makes the section `Figures` with the drawn figures.
 pub(crate) fn figures<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Result<Section> {
     let mut section = Section::new("Figures");
     for figure in figures {
@@ -49,14 +49,14 @@ pub(crate) fn figures<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Resu
     Ok(section)
 }
 
-/// Makes a section with these tables.
+/// Makes the section `Tables` with the given tables.
 pub(crate) fn tables(tables: impl IntoIterator<Item = Table>) -> Section {
     let mut section = Section::new("Tables");
     tables.into_iter().for_each(|table| section.push(Part::narrow_table(table)));
     section
 }
 
-/// Makes a section with these sentences.
+/// Makes a section with a heading and sentences.
 pub(crate) fn sentences<'s>(heading: &str, sentences: impl IntoIterator<Item = &'s str>) -> Section {
     let mut section = Section::new(heading);
     sentences.into_iter().for_each(|sentence| section.push(Part::Text(sentence.to_owned())));

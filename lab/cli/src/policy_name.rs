@@ -59,7 +59,8 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
                 .find(|ours| *ours == name)
                 .map(str::to_owned),
         },
-        // Keep only the path, because each run reads the policy file again, like a machine file.
+        // Keep only the path of the policy file, because each run reads the policy file again, as it reads a
+        // machine file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),
     }
 }
@@ -136,7 +137,7 @@ where
     }
 }
 
-/// Names that the user may mean. For `6.12.4`, these are `6.12.4`, `linux-6.12.4` and `linux-6.12`.
+/// Names that the user may mean. For `6.12.4`, the names are `6.12.4`, `linux-6.12.4` and `linux-6.12`.
 fn full_names(typed: &str) -> Vec<String> {
     let release = typed.strip_prefix("linux-").unwrap_or(typed);
     let numbers: Vec<_> = release.splitn(3, '.').take(2).collect();

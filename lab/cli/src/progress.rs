@@ -8,7 +8,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use pageset_report::Cancelled;
 use pageset_trace::Amount;
 
-/// Progress is shown only for a stage of work that takes longer than this.
+/// Progress is shown only for a stage of work that takes longer than this time.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Shows stages of work, one after another, on a terminal.
@@ -39,8 +39,8 @@ impl Progress {
         progress
     }
 
-    /// Returns progress, and begins a stage that reads a recording. Read events are shown by
-    /// [`Amount::done`].
+    /// Returns progress, and begins a stage that reads a recording. The caller turns read events into the
+    /// stage's unit by [`Amount::done`].
     pub(crate) fn of_amount(what: &'static str, amount: &Amount) -> Self {
         Self::new(what, amount.unit(), amount.total())
     }
@@ -60,8 +60,8 @@ impl Progress {
     }
 }
 
-/// Shows the progress of a library's work. This progress never cancels the work, because an interrupt ends
-/// the whole process.
+/// Shows the progress of a library's work. The progress on a terminal never cancels the work, because an
+/// interrupt ends the whole process.
 impl pageset_report::Progress for Progress {
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.start(what, unit, total);
@@ -104,15 +104,16 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>, started: Instant) -> 
     bar
 }
 
-/// How much was done each second.
+/// Returns the number of units that were done per second, on average since the stage began.
 fn rate(done: u64, elapsed: Duration) -> f64 {
     done as f64 / elapsed.as_secs_f64().max(1e-9)
 }
 
-/// The time that the rest will take at the same rate.
+/// Returns the time that the remaining units will take at the average rate of the units that are done.
 fn left(done: u64, total: u64, elapsed: Duration) -> Duration {
     let seconds = total.saturating_sub(done) as f64 / rate(done, elapsed);
-    // If nothing was done yet, the time is not known.
+    // If no unit is done yet, the division gives a number that is no `Duration`. Return a time of zero if the
+    // division has no usable result.
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
@@ -121,7 +122,7 @@ fn rounded(number: f64) -> String {
     const LETTERS: [&str; 5] = ["", " k", " M", " G", " T"];
     let mut scaled = number;
     let mut power = 0;
-    // If the digits would be printed as 1000, use the next letter.
+    // If the digits would be printed as 1000, use the next letter, for example `M` after `k`.
     while scaled >= 999.5 && power + 1 < LETTERS.len() {
         scaled /= 1000.0;
         power += 1;

@@ -76,12 +76,12 @@ fn policy_of(info: &TraceInfo) -> Option<Policy> {
     info.kernel.as_deref().or(machine).and_then(policy_of_kernel).copied()
 }
 
-/// Releases whose policies differ. The first is the oldest release that was still maintained when this list
-/// was made.
+/// Releases whose policies differ. The first release is the oldest release that was still maintained when
+/// this list was made.
 const RELEASES: [&str; 7] =
     ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.7", "linux-6.12", "linux-6.18", "linux-6.19"];
 
-/// The recorded kernel's policy, if it is known, and then the other policies of [`RELEASES`].
+/// Returns the recorded kernel's policy, if it is known, and after it all other policies of [`RELEASES`].
 fn releases(recorded: Option<Policy>) -> Vec<Policy> {
     let others = RELEASES.into_iter().filter_map(|name| Policy::named(name).copied());
     let is_other = |policy: &Policy| recorded.is_none_or(|recorded| recorded.name != policy.name);
@@ -163,7 +163,7 @@ impl Comparison<'_> {
         origin: LayoutOrigin,
     ) -> Result<(Source, Replay)> {
         let amount = source.amount();
-        // The stage of playing begins with its first report.
+        // The stage of playing begins when the replay reports this stage for the first time.
         let shown = Mutex::new((Progress::of_amount("reading", &amount), false));
         let show = |stage| {
             if !self.is_shown {
@@ -181,8 +181,9 @@ impl Comparison<'_> {
                 }
             }
         };
-        // If the machine is the recorded machine, do not pass it to the replay. The replay then takes the
-        // machine from the recording, and also uses the recorded state of memory.
+        // If the machine is the recorded machine, do not pass the machine to the replay. Without a given
+        // machine, the replay takes the machine from the recording, and also uses the recorded state of
+        // memory.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
         let options = ReplayOptions {
             candidates: self.candidates.clone(),

@@ -1,6 +1,6 @@
 //! `pageset report` writes recordings as one HTML file.
 //!
-//! Each section of the page has a file. In the order of the page, these are `comparison` (of several
+//! Each section of the page has a file. In the order of the page, these files are `comparison` (of several
 //! recordings), `verdict`, `over_time`, `traffic` (blocks by CPU, lifetimes), `elsewhere` (other kernels and
 //! settings) and `evidence`. `cpu_rows` names the rows of charts with a row for each CPU. `settings` prints
 //! the settings in force and their changes.
@@ -82,8 +82,8 @@ fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
         let is_one = dossiers.len() == 1;
         let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
         let first = verdict::section(report_data, heading("Verdict"));
-        // If there are several recordings, the page's list of sections has one entry for each recording: its
-        // verdict.
+        // If there are several recordings, the page's list of sections has one entry for each recording: the
+        // recording's verdict.
         let rest = [
             over_time::section(report_data, at, heading("Over time")),
             over_time::map(report_data, at, heading("Which CPU, and when")),

@@ -52,8 +52,8 @@ fn causes(error: &Error) -> String {
 
 /// Returns the command line that runs this program as root with the arguments `words`.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    // If this code runs within another program such as Python, the process has that program's name. In that
-    // case, use the name `pageset`.
+    // If this code runs within another program such as Python, the process has that program's name. Do not
+    // use another program's name: the command line has the name `pageset`.
     let found = env::current_exe()
         .ok()
         .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));

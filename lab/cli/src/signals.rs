@@ -1,5 +1,5 @@
-//! Watches the signals that end the command. After a signal, the command first removes its tracing instances
-//! and temporary files, and restores the settings that it has changed. Then the command ends.
+//! Watches the signals that end the command. After a signal, the command removes its tracing instances and
+//! temporary files, restores the settings that it has changed, and ends.
 
 use std::error::Error;
 use std::fmt;
@@ -58,10 +58,11 @@ pub(crate) fn handled_by_command() {
     IS_WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// From now on, a signal that ends this process also removes the process's temporary files.
+/// Arranges that a signal that ends this process also removes the process's temporary files.
 pub(crate) fn remove_files_at_the_end() {
     static ONCE: Once = Once::new();
-    // If the signals cannot be watched, a signal leaves a temporary file. The work itself is not affected.
+    // If the signals cannot be watched, a signal that ends the process may leave a temporary file. The
+    // command's work is not affected.
     ONCE.call_once(|| {
         if let Ok(mut signals) = signal_hook::iterator::Signals::new(ending()) {
             thread::spawn(move || signals.forever().for_each(end_by));
@@ -111,8 +112,7 @@ impl Signals {
     }
 
     /// Does `work` on another thread, and returns when the work is done or a signal comes. After a signal the
-    /// work continues until the process ends. Therefore `work` must not change a setting that has to be
-    /// restored.
+    /// work continues until the process ends, so `work` must not change a setting that has to be restored.
     pub(crate) fn during<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

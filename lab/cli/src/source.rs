@@ -16,8 +16,8 @@ use crate::options::{OpeningArgs, SourceArgs};
 /// An open recording, with the times of the first and the last event that were read.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// The arguments that make another command line read the same recording in the same way. Empty for the
-    /// bundled recording.
+    /// The arguments that make another command line read the same recording in the same way. The text is
+    /// empty for the bundled recording.
     pub(crate) argument: String,
     time: TimeCounter,
 }

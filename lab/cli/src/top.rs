@@ -1,6 +1,7 @@
 //! `pageset top` shows what the page sets of this machine do. `args` has the options. `tables` turns the
-//! readings of one interval, called a *view*, into tables. `once` prints these tables once. `frame` makes the
-//! lines of a screen from the page sets that `selection` chose, and `plain` or `screen` shows these lines.
+//! readings of one interval, called a *view*, into tables. `once` prints the tables of one interval. `frame`
+//! makes the lines of a screen from the page sets that `selection` chose, and `plain` or `screen` shows the
+//! lines of the screen.
 
 pub(crate) mod args;
 mod frame;

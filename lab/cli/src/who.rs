@@ -4,8 +4,8 @@
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// If a table has many processes or control groups, this number of them have separate rows. The other
-/// processes or groups share one row.
+/// Number of processes or control groups with separate rows in a long table. All further processes or groups
+/// share one row.
 const ROWS: usize = 10;
 
 /// Splits parts into those with a separate row and those that share the row `others`. If there are [`ROWS`] +
@@ -14,8 +14,8 @@ pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
-/// Maximum length of a control group's path in a table, in characters. Of a longer path, the table shows
-/// three dots and the end.
+/// Maximum length of a control group's path in a table, in characters. If a control group's path is longer,
+/// the table shows three dots and the end of the path.
 const PATH_CHARACTERS: usize = 24;
 /// A word with at least this many hexadecimal digits is taken for a container's id.
 const NUMBER_DIGITS: usize = 32;
@@ -77,8 +77,8 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
         share("pageblocks_percent"),
     ];
     let mut table = Table::new(title, columns);
-    // Interrupts and the unknown part are at the end. Interrupts and unknown tasks are not processes, so the
-    // row `others` does not include them.
+    // In the table, the rows of interrupts and of the unknown part come last. Interrupts and unknown tasks
+    // are not processes, so the row `others` does not include them.
     let is_apart = |part: &&Part| matches!(part.of, PartOf::Interrupts | PartOf::Unknown);
     let (apart, known): (Vec<_>, Vec<_>) = parts.iter().partition(is_apart);
     let (first, others) = own_rows(&known);
@@ -123,8 +123,8 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// A control group's path with short container ids. Of a long path, returns only the end, because people
-/// recognise the group by its end.
+/// A control group's path with short container ids. If the path is long, returns only its end, because people
+/// recognise the group by the end of its path.
 fn path(part: &Part) -> String {
     let name = short_numbers(&name(part));
     let characters = name.chars().count();
@@ -194,7 +194,7 @@ mod tests {
         assert!(text.contains("p12 ") && text.contains("p3 ") && !text.contains("p2 "), "{text}");
         assert!(text.contains("3 others") && text.contains("unknown"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-        // This recording has neither visits nor waits, so the table has no columns of these.
+        // This recording has neither visits nor waits, so the table has no columns of visits and waits.
         assert!(!text.contains("visits") && !text.contains("waits"), "{text}");
     }
 

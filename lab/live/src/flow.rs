@@ -1,8 +1,8 @@
 //! Bounds for the number of pages that moved between a zone's free lists and page sets.
 //!
-//! `/proc` counts neither refills nor drains. But pages are conserved, which gives bounds. In an interval, a
-//! zone gives `R` pages to page sets, or to requests that bypass page sets. The zone gets `D` pages back.
-//! Meanwhile `A` pages are allocated and `F` pages are freed:
+//! `/proc` counts neither refills nor drains. Bounds follow from the conservation of pages. In an interval, a
+//! zone gives `R` pages to page sets, or to requests that bypass page sets. The zone gets `D` pages back. In
+//! the same interval, `A` pages are allocated and `F` pages are freed:
 //!
 //! ```text
 //! change of free pages            = D - R
@@ -13,17 +13,17 @@
 //!   `D` is negative.
 //! - **At most**: a page that came from the zone is in the end allocated or in a page set, so `R <= A +
 //!   growth of page sets`. A page that went to the zone was freed, or was in a page set at the beginning, so
-//!   `D <= F + shrinkage of page sets`. These bounds ignore pages that went both ways within the interval
-//!   without being used. The bounds treat all page sets of a zone as one page set.
+//!   `D <= F + shrinkage of page sets`. The upper bounds ignore pages that went both ways within the interval
+//!   without being used. The upper bounds treat all page sets of a zone as one page set.
 //!
 //! `A` is `pgalloc_*` of the zone's kind, summed over all nodes, so the upper bounds are wide on machines
 //! with many nodes. `pgfree` covers all zones, so the conservation of pages usually gives a smaller `F`.
 //! `nr_free_pages` lacks the CPUs' pending changes, so the lower bounds may be off by `vm stats threshold`
 //! pages per CPU.
 //!
-//! The use of `pgalloc_*` for `A` and `pgfree` for `F` was checked on Linux 6.18, with one zone in use. 35
-//! 334 pages were allocated in a second. By the sum of the two equations, 52 206 pages were freed, and by
-//! `pgfree` 52 167 pages.
+//! The use of `pgalloc_*` for `A` and `pgfree` for `F` was checked on Linux 6.18, with one zone in use. In a
+//! second, 35 334 pages were allocated. By the sum of the two equations above, 52 206 pages were freed, and
+//! by `pgfree` 52 167 pages.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Vmstat, ZoneDescription};
@@ -71,8 +71,8 @@ impl Flow {
         };
         let bounds = |least: i64, through: Option<u64>, aside: i64| {
             let least = positive(least);
-            // If the counters lag, the upper bound may be below the lower bound. In this case, use the lower
-            // bound for both.
+            // If the counters lag, the upper bound may be below the lower bound. Use the lower bound as the
+            // upper bound in such a case.
             let most = through.map(|pages| pages.saturating_add(positive(aside)).max(least));
             let at_most = match most {
                 Some(pages) => Some(per_s(pages, interval_ns)?),
@@ -103,7 +103,8 @@ pub(crate) const fn pgalloc(kind: ZoneKind) -> &'static str {
     }
 }
 
-/// Sum of the increases of these counters. `None` if one of these counters is missing or fell.
+/// Sum of the increases of these counters. `None` if one of these counters is missing, or fell without a
+/// wrap.
 pub(crate) fn counted(names: &[&str], earlier: &Vmstat, later: &Vmstat) -> Option<u64> {
     names.iter().try_fold(0_u64, |sum, name| {
         Some(sum.saturating_add(increase(earlier.get(name)?, later.get(name)?)?))

@@ -1,7 +1,8 @@
 //! Observes the page allocator of a running Linux kernel: readings of `/proc`, rates, counted tracepoints.
 //!
 //! A [`Monitor`] takes a reading, compares the reading with the reading before, and returns a [`View`]. A
-//! view holds plain values, and the caller prints these values. A number passes through these files:
+//! view holds plain values, and the caller prints these values. The files of this crate, in the order of a
+//! number's way through them:
 //!
 //! - `reading`: a reading of `/proc/zoneinfo` and `/proc/vmstat`.
 //! - `difference`: differences of counters and gauges.

@@ -12,7 +12,7 @@ use thiserror::Error;
 /// fit.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The contents of the two files at one moment.
+/// The contents of `/proc/zoneinfo` and `/proc/vmstat` at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Time of the reading, in nanoseconds since the call of [`Proc::at`].
@@ -23,14 +23,14 @@ pub struct Reading {
     pub vmstat: Vmstat,
 }
 
-/// The place of the two files.
+/// The directory of the files `zoneinfo` and `vmstat`.
 #[derive(Clone, Debug)]
 pub struct Proc {
     directory: PathBuf,
     since: Instant,
 }
 
-/// The reason why there is no reading of the two files.
+/// The reason why a reading of `/proc/zoneinfo` and `/proc/vmstat` failed.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// A file does not exist.
@@ -44,7 +44,7 @@ pub enum ReadError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A file is larger than any kernel writes it.
+    /// A file is larger than the limit, which no kernel's file reaches.
     #[error("{}: is larger than {FILE_BYTES_MAX} bytes, which no kernel writes; name the kernel's own /proc", .0.display())]
     TooLarge(PathBuf),
     /// A line of a file does not have the kernel's format.
@@ -62,7 +62,8 @@ impl Default for Proc {
 }
 
 impl Proc {
-    /// Names the directory of the two files. The times of readings count from now.
+    /// Reads from the files `zoneinfo` and `vmstat` in `directory`. The times of readings count from this
+    /// call.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), since: Instant::now() }
     }
@@ -72,7 +73,7 @@ impl Proc {
         self.directory == Path::new("/proc")
     }
 
-    /// Reads both files.
+    /// Reads `zoneinfo` and `vmstat`.
     ///
     /// # Errors
     /// An error if a file is missing, unreadable, too large or malformed, or if no zone has a page set.

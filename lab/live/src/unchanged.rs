@@ -6,7 +6,7 @@ use pageset_core::ZoneKind;
 
 use crate::reading::Reading;
 
-/// Node, zone, CPU.
+/// The node, the zone and the CPU of a page set.
 type Place = (u16, usize, u32);
 
 /// The time when each page set first had its current count.

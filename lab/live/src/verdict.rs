@@ -18,7 +18,8 @@ pub struct Verdict {
     pub waits_percent: Option<f64>,
     /// Zone visits, in percent of the CPUs' busy time.
     pub visits_percent: Option<Share>,
-    /// Waits and visits together. No setting of page sets can save more CPU time.
+    /// Waits and visits together. No setting of page sets can save more CPU time than waits and visits take
+    /// together.
     pub all_percent: Option<Share>,
 }
 
@@ -29,10 +30,10 @@ pub enum Answer {
     /// No: page sets take less CPU time in total than a change must save.
     No,
     /// Unlikely: by the estimate, page sets take less CPU time than a change must save. By the upper bound,
-    /// page sets may take more.
+    /// page sets may take more CPU time than a change must save.
     Unlikely,
-    /// Perhaps: by the estimate, page sets take at least the CPU time that a change must save. A recording
-    /// shows how much a change can save.
+    /// Perhaps: by the estimate, or by the waits alone, page sets take at least the CPU time that a change
+    /// must save. A recording shows how much a change can save.
     Perhaps,
     /// A needed fact was not measured.
     Unknown,
@@ -71,7 +72,7 @@ pub enum Why {
 /// A share in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// The estimate, under the assumption that each visit moves a batch.
+    /// The estimate, as [`Verdict::of`] computes it.
     pub estimate: f64,
     /// Upper bound.
     pub at_most: f64,
@@ -81,8 +82,9 @@ impl Verdict {
     /// Computes the verdict on an interval. `cost` is the cost of a visit. A change pays only if it saves at
     /// least `worth_percent`.
     ///
-    /// The kernel counts blocks, not visits. The upper bound assumes that each visit moves only one block,
-    /// and the estimate assumes that each visit moves a batch.
+    /// The kernel counts blocks, not visits. The upper bound assumes that each visit moves only one block.
+    /// The estimate is the mean of two costs: the cost of the visits if each visit moves a batch, and the
+    /// cost of the moved pages.
     #[must_use]
     pub fn of(view: &View, cost: Option<&VisitCost>, worth_percent: f64) -> Self {
         let blocks = blocks(view);
@@ -124,16 +126,16 @@ impl Verdict {
     }
 }
 
-/// Number of blocks that left zones or came back to zones in the interval. `None` if one of the two
-/// tracepoints was not counted.
+/// Number of blocks that left zones or came back to zones in the interval. `None` if the tracepoint of blocks
+/// that left zones, or of blocks that came back, was not counted.
 fn blocks(view: &View) -> Option<f64> {
     let total = view.counted.as_ref()?.total;
     let per_s = total.refilled_blocks_per_s? + total.drained_blocks_per_s?;
     Some(per_s * view.interval_ns as f64 / 1e9)
 }
 
-/// The largest batch of page sets outside the zones `DMA` and `DMA32`, or else of all page sets. 1 if there
-/// is no page set.
+/// The largest batch of page sets outside the zones `DMA` and `DMA32`, or else of all page sets. The function
+/// returns 1 if there is no page set.
 fn batch(view: &View) -> f64 {
     let large = |zone: &str| ![ZoneKind::Dma.name(), ZoneKind::Dma32.name()].contains(&zone);
     let sets = view.pagesets.iter();
@@ -162,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Makes a view of one second of two CPUs, and one of the CPUs is busy.
+    /// Makes a view of one second on a machine with two CPUs, one of them busy.
     fn view(blocks_per_s: f64, wait_percent: f64) -> View {
         let rates = CpuRates {
             refilled_blocks_per_s: Some(blocks_per_s),

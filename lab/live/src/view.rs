@@ -13,10 +13,10 @@ use crate::unchanged::Unchanged;
 use crate::verdict::Verdict;
 use crate::zone_lock::ZoneLockView;
 
-/// One interval.
+/// The activity of the page allocator in one interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct View {
-    /// Time between the two readings.
+    /// Time between the readings at the two ends of the interval, in nanoseconds.
     pub interval_ns: u64,
     /// Busy time of all CPUs in the interval. `None` if the readings are not of the running kernel.
     pub busy_ns: Option<u64>,
@@ -26,7 +26,7 @@ pub struct View {
     pub zones: Vec<ZoneView>,
     /// Page sets by node, zone and CPU.
     pub pagesets: Vec<PagesetView>,
-    /// Exact rates. `None` if the kernel did not count tracepoints.
+    /// Exact rates of tracepoints. `None` if the kernel did not count tracepoints.
     pub counted: Option<Counted>,
     /// Waits for zone locks. `None` if the waits could not be recorded.
     pub zone_lock: Option<ZoneLockView>,
@@ -51,7 +51,7 @@ pub struct Totals {
     pub freed_pages_per_s: Option<f64>,
 }
 
-/// One zone.
+/// A zone at the end of the interval, and its flow of pages in the interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ZoneView {
     /// NUMA node.
@@ -92,22 +92,22 @@ pub struct PagesetView {
     pub change: Option<i64>,
     /// The limit: a free that brings `count` to this number causes a drain.
     pub high: u32,
-    /// Lower bound of `high`. Some kernels do not print this number.
+    /// Lower bound of `high`. `None` if the kernel does not print this bound.
     pub high_min: Option<u32>,
-    /// Upper bound of `high`. Some kernels do not print this number.
+    /// Upper bound of `high`. `None` if the kernel does not print this bound.
     pub high_max: Option<u32>,
     /// Pages that a plain refill or drain moves.
     pub batch: u32,
-    /// For how long every reading has shown this count.
+    /// How long every reading has shown this count, in nanoseconds.
     pub unchanged_ns: u64,
 }
 
 /// Exact rates of tracepoints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counted {
-    /// Sums over all CPUs. Its field `cpu` is `None`.
+    /// Sums over all CPUs. In the sums, the field `cpu` is `None`.
     pub total: CpuRates,
-    /// By CPU.
+    /// The rates of each CPU.
     pub cpus: Vec<CpuRates>,
 }
 
@@ -115,7 +115,7 @@ pub struct Counted {
 /// has just appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CpuRates {
-    /// The CPU. `None` in the total of all CPUs.
+    /// The CPU. In the total of all CPUs, this field is `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// Blocks that left free lists: `kmem:mm_page_alloc_zone_locked`.
@@ -169,7 +169,7 @@ impl View {
         view
     }
 
-    /// Adds the verdict: [`Verdict::of`].
+    /// Adds the verdict that [`Verdict::of`] returns.
     pub fn judge(&mut self, cost: Option<&VisitCost>, worth_percent: f64) {
         self.verdict = Some(Verdict::of(self, cost, worth_percent));
     }

@@ -9,13 +9,13 @@ use crate::difference::per_s;
 /// Waits for spin locks in an interval, summed by the caller that the call chain shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ZoneLockView {
-    /// Waits for zone locks.
+    /// Waits for zone locks per second, on all CPUs together.
     pub waits_per_s: f64,
-    /// The part of all CPUs' time that these waits took, in percent.
+    /// The part of all CPUs' time that the counted waits took, in percent.
     pub wait_percent: f64,
-    /// Waits by caller. The row `elsewhere` has waits for other spin locks. The row `unknown` has waits
-    /// without a usable call chain. `waits_per_s` and `wait_percent` of the view count neither of these two
-    /// rows.
+    /// Waits by caller. The row `elsewhere` has waits for spin locks that are not zone locks. The row
+    /// `unknown` has waits without a usable call chain. `waits_per_s` and `wait_percent` of the view do not
+    /// count the rows `elsewhere` and `unknown`.
     pub callers: Vec<CallerView>,
     /// Number of events of waits that the watch has missed since the start.
     pub lost: u64,
@@ -28,7 +28,7 @@ pub struct CallerView {
     pub caller: &'static str,
     /// Waits per second.
     pub waits_per_s: f64,
-    /// The part of all CPUs' time that these waits took, in percent.
+    /// The part of all CPUs' time that the counted waits took, in percent.
     pub wait_percent: f64,
 }
 

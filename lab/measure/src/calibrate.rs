@@ -3,8 +3,8 @@
 //! The time is short, so there are two steps. The first step compares orders and instructions, all with one
 //! neighbourhood. The second step compares neighbourhoods, with the fastest order and instructions. Each step
 //! repeats rounds, and each round takes some samples of every method. Each method leaves dirty lines in the
-//! caches. So the next method first runs some operations that are not counted, until these lines are written
-//! back.
+//! caches. Therefore each method first runs some operations that are not counted, until the dirty lines of
+//! the method before it are written back.
 
 use std::time::{Duration, Instant};
 
@@ -20,15 +20,15 @@ use crate::pageops::memory::HUGE_PAGE_BYTES;
 use crate::pageops::way::{Operation, Way};
 
 /// Number of huge pages that operations use one after the other, and also number of source pages. All pages
-/// together have 128 MiB, four times a third-level cache of 32 MiB. It would take longer to make more memory
-/// resident than to measure.
+/// together have 128 MiB, four times a third-level cache of 32 MiB. To make more memory resident would take
+/// longer than the measurement.
 const PAGES: usize = 32;
-/// The first step ends at the first of these times after the start, and the second step ends at the second
-/// time. On a busy machine, pages become resident slowly, so the steps take fewer samples.
+/// The first step ends 600 ms after the start of the calibration, and the second step ends 850 ms after this
+/// start. On a busy machine, pages become resident slowly, so the steps begin later and take fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
-/// Neighbourhoods count as equally fast if their cost is at most the least cost times this factor. The
-/// calibration chooses the largest of these neighbourhoods, which helps programs that touch more bytes than
-/// the measurement does. The factor is a guess: two runs differ by about as much.
+/// Neighbourhoods count as equally fast if their cost is at most the least cost times this factor. Among
+/// equally fast neighbourhoods, the calibration chooses the largest one, which helps programs that touch more
+/// bytes than the measurement does. The factor is a guess: the costs of two calibrations differ by about 1 %.
 const EQUAL: f64 = 1.01;
 /// The neighbourhoods that the second step compares, in bytes.
 const NEIGHBOURHOODS: [usize; 6] = [0, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
@@ -39,7 +39,8 @@ pub struct Calibration {
     /// Cost of each method. If the second step ran, the last rows are the fastest order and instructions with
     /// each neighbourhood.
     pub rows: Vec<MethodCost>,
-    /// The chosen method: the cheapest, or one with a larger neighbourhood that is about as cheap.
+    /// The chosen method: the cheapest method, or a method with a larger neighbourhood that is about as
+    /// cheap.
     pub chosen: Choice,
     /// Whether the system backed the memory with huge pages.
     pub is_huge: bool,
@@ -50,8 +51,8 @@ pub struct Calibration {
 /// Memory that the calibration uses, in MiB.
 pub const RESIDENT_MIB: usize = PAGES * 2 * (HUGE_PAGE_BYTES >> 20);
 
-/// Chooses how this machine clears and copies huge pages. The call takes about a second. Afterwards, this
-/// thread stays on one CPU.
+/// Chooses the method that clears and copies huge pages fastest on this machine. The call takes about a
+/// second. After the call, the calling thread stays bound to one CPU.
 ///
 /// # Errors
 ///
@@ -70,9 +71,9 @@ pub fn calibrate() -> Result<Calibration> {
 /// The parts of a method, by their names in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// Order of the visits to base pages.
+    /// Name of the order of the visits to base pages.
     pub order: &'static str,
-    /// Instructions.
+    /// Name of the instructions.
     pub kernel: &'static str,
     /// Number of bytes around the target that are cleared or copied last. The number is 0 for orders that do
     /// not end with the target.
@@ -91,11 +92,11 @@ pub struct MethodCost {
     pub copy_us: f64,
     /// The mean of `clear_us` and `copy_us`.
     pub cost_us: f64,
-    /// Number of samples of each operation.
+    /// Number of measured samples of each operation with the method.
     pub samples: usize,
 }
 
-/// Does the first step, and then the second step if the fastest order has a neighbourhood.
+/// Does the first step. If the fastest order has a neighbourhood, also does the second step.
 fn choose(workspace: &mut Workspace, deadlines: [Instant; 2]) -> (Vec<MethodCost>, Choice) {
     let methods: Vec<_> = Way::all(Operation::Clear).into_iter().filter_map(Way::method).collect();
     let mut rows = measure(workspace, &methods, deadlines[0]);

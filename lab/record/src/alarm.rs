@@ -31,7 +31,7 @@ impl Alarm {
         self.watch.begin()
     }
 
-    /// Returns the first occurrence since the last call that has met the condition.
+    /// Returns the first occurrence after the last call of `look` that has met the condition.
     pub(crate) fn look(&mut self) -> Result<Option<Met>, RecordError> {
         let lookout = &mut self.lookout;
         Ok(self.watch.read()?.iter().find_map(|event| lookout.see(event)))

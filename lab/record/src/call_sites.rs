@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use pageset_trace::raw::{CallStack, Callers};
 use pageset_trace::{CallSites, Event, NamedLock};
 
-/// Maximum number of locks that are looked up. A kernel has fewer contended locks.
+/// Maximum number of locks that are looked up. A kernel has fewer contended locks than this number.
 const LOCKS_MAX: usize = 16 << 10;
 
 /// The call sites that occurred so far.

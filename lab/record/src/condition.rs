@@ -44,12 +44,12 @@ impl Quantity {
 }
 
 impl Condition {
-    /// The kinds of events that show such durations.
+    /// The kinds of events that show durations of the condition's kind.
     pub(crate) const fn events(self) -> &'static [EventKind] {
         self.quantity.events()
     }
 
-    /// Whether call chains are needed to recognise such durations.
+    /// Whether call chains are needed to recognise durations of the condition's kind.
     pub(crate) fn needs_call_chains(self) -> bool {
         self.quantity == Quantity::ZoneWait
     }
@@ -108,8 +108,8 @@ pub struct Met {
 pub(crate) struct Lookout {
     condition: Condition,
     waits: LockWaits,
-    /// Tasks that reclaim now, each with the time when its reclaim began. A kernel has few such tasks at
-    /// once.
+    /// Tasks that reclaim now, each with the time when its reclaim began. In a kernel, only few tasks reclaim
+    /// at the same time.
     reclaiming: Vec<(u32, u64)>,
 }
 

@@ -83,8 +83,8 @@ fn timed(run: impl FnOnce() -> Result<(), RecordError>) -> Result<Run, RecordErr
     Ok(Run { wall: began.elapsed(), cpu: busy().saturating_sub(before) })
 }
 
-/// How much longer a recorded run took, in percent. `None` if the run without a recorder was too short to
-/// measure.
+/// The additional time of a run with a recorder, in percent of the run without a recorder. `None` if the run
+/// without a recorder was too short to measure.
 fn percent(plain: Duration, recorded: Duration) -> Option<f64> {
     let ratio = recorded.as_secs_f64() / plain.as_secs_f64();
     ratio.is_finite().then_some(100.0 * (ratio - 1.0))

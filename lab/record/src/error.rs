@@ -14,7 +14,7 @@ pub enum RecordError {
     /// Something that a recording needs is missing or forbidden.
     #[error("{problem}; {remedy}")]
     Refused {
-        /// The missing thing.
+        /// The missing or forbidden thing.
         problem: String,
         /// The remedy.
         remedy: String,

@@ -4,7 +4,7 @@
 use pageset_trace::raw::EventFormat;
 use pageset_trace::raw::{PageLayout, Records};
 
-/// Reads `bytes` as a 4 KiB page of a ring. Returns the number of records. Must not panic.
+/// Reads `bytes` as a 4 KiB page of a ring. Returns the number of records. No `bytes` may cause a panic.
 ///
 /// # Panics
 /// Panics if the built-in layout is rejected.
@@ -22,7 +22,7 @@ pub fn ring_page(bytes: &[u8]) -> usize {
 /// Reads `text` as the format of an event.
 ///
 /// # Errors
-/// The problem.
+/// A sentence about the problem.
 pub fn event_format(text: &str) -> Result<(), String> {
     EventFormat::parse(text).map(drop)
 }

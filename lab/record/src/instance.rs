@@ -20,7 +20,7 @@ const PREFIX: &str = "pageset-";
 /// Maximum number of recorders with the same process number, in different PID namespaces.
 const NAMES_MAX: usize = 1000;
 
-/// A tracing instance, which is removed on drop. Close all files in the instance before.
+/// A tracing instance, which is removed on drop. The owner closes all files in the instance before the drop.
 #[derive(Debug)]
 pub(crate) struct Instance {
     tracefs: Tracefs,
@@ -32,8 +32,8 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Makes an instance with recording switched off. First removes the instances of killed recorders, and
-    /// also returns their names. If a process makes several instances, each needs another `suffix`. If
-    /// another PID namespace has a process with the same number, the later process adds a second number to
+    /// also returns their names. If a process makes several instances, each instance needs its own `suffix`.
+    /// If another PID namespace has a process with the same number, the later process adds a second number to
     /// the name.
     ///
     /// # Errors
@@ -94,8 +94,9 @@ impl Drop for Instance {
 }
 
 /// Takes a lock that excludes other recorders. Race: this recorder makes an instance, and locks the instance
-/// a moment later. Without the lock of this function, another recorder could remove the instance in between,
-/// because it looks abandoned. With the lock of this function, the other recorder waits.
+/// a moment later. Without the lock of this function, another recorder could remove the instance before it is
+/// locked, because an instance without a lock looks abandoned. With the lock of this function, the other
+/// recorder waits until the instance is locked.
 fn turn(tracefs: &Tracefs) -> Result<File, RecordError> {
     let instances = tracefs.path("instances");
     let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;
@@ -121,7 +122,7 @@ fn lock(directory: &Path) -> Option<File> {
     Some(file)
 }
 
-/// Removes an instance with its probes. Returns whether this succeeded.
+/// Removes an instance with its probes. Returns whether the removal succeeded.
 fn remove(tracefs: &Tracefs, name: &str) -> bool {
     let is_removed = fs::remove_dir(tracefs.path("instances").join(name)).is_ok();
     probes::remove(tracefs, name);

@@ -61,8 +61,8 @@ impl Waited {
 pub(crate) struct NamedWaits {
     /// Waits for zone locks, by call site.
     pub(crate) sites: HashMap<Option<String>, Waited>,
-    /// Waits for other locks. A wait for a zone lock is also counted here if its call chain does not show the
-    /// lock.
+    /// Waits for other locks. `locks` also counts a wait for a zone lock if the wait's call chain does not
+    /// show the lock.
     pub(crate) locks: HashMap<LockName, Waited>,
 }
 

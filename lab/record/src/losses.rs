@@ -1,8 +1,9 @@
 //! The losses of a recording: gaps while it runs, and the kernel's own counts at its end.
 //!
 //! A ring can become full before it is read. The kernel then reports the number of overwritten events. The
-//! kernel does not report two kinds of loss: another program reads the ring, or clears it. To find unreported
-//! losses, the kernel's counts are compared with the number of records that were read.
+//! kernel does not report two kinds of loss: another program reads events from the ring, or another program
+//! clears the ring. To find unreported losses, the kernel's counts are compared with the number of records
+//! that were read.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use pageset_trace::{Gap, LostEvents, raw::RingCounts};
 
 use crate::instance::Instance;
 
-/// Maximum number of gaps that are kept with their times. Further gaps are only counted.
+/// Maximum number of gaps that are kept with their times. Further gaps are counted, but have no times.
 const GAPS_MAX: usize = 10_000;
 
 /// Losses so far.
@@ -21,7 +22,8 @@ pub(crate) struct Losses {
     gaps_of_unknown_size: u64,
     /// Number of events that other programs read from the rings.
     pub(crate) taken: u64,
-    /// Number of actions of other programs that may have caused losses. The number of lost events is unknown.
+    /// Number of actions of other programs that may have caused losses. The number of events lost by these
+    /// actions is unknown.
     pub(crate) disturbances: u64,
     /// Number of events that were delivered after an event with a later time.
     pub(crate) out_of_order: u64,
@@ -43,9 +45,9 @@ impl Losses {
         self.counted.saturating_add(self.gaps_of_unknown_size)
     }
 
-    /// Returns all losses, including the kernel's counts. The kernel counts every overwritten event. If its
-    /// count exceeds the known gaps, the excess is in the gaps of unknown size, so these gaps are not counted
-    /// separately.
+    /// Returns all losses, including the kernel's counts. The kernel counts every overwritten event. If the
+    /// kernel's count exceeds the events in gaps of known size, the excess lies in the gaps of unknown size,
+    /// so gaps of unknown size are not counted separately.
     pub(crate) fn total(&self, kernel: &RingCounts) -> LostEvents {
         let overrun = self.counted.max(kernel.overrun);
         let unknown = if kernel.overrun > self.counted { 0 } else { self.gaps_of_unknown_size };
@@ -72,7 +74,7 @@ pub(crate) fn counts_of(instance: &Instance, cpu: u16) -> Option<RingCounts> {
 pub(crate) enum Compared {
     /// This recorder has read all records.
     Whole,
-    /// Another program has read this many records.
+    /// Another program has read records. The value is the number of these records.
     Taken(u64),
     /// The kernel's counts have started again: another program has cleared the ring, or has set its clock.
     Cleared,

@@ -21,7 +21,7 @@ const SYSCTLS: [&str; 7] = [
 const PROC: &str = "/proc";
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
-/// Maximum number of nodes, and maximum number of caches per CPU.
+/// `NODES_MAX` is the maximum number of nodes, and `CACHES_MAX` is the maximum number of caches per CPU.
 const NODES_MAX: usize = 1024;
 const CACHES_MAX: usize = 16;
 
@@ -30,8 +30,8 @@ pub(crate) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Reads the current state of the allocator. Only root may read `pagetypeinfo`, so for other users this part
-/// is missing.
+/// Reads the current state of the allocator. Only root may read `pagetypeinfo`, so for other users
+/// `pagetypeinfo` is missing.
 ///
 /// # Errors
 /// An error if a file cannot be read or has an unknown form.
@@ -62,7 +62,7 @@ pub(crate) fn layout(state: &Snapshot) -> Result<Layout, String> {
     .build()
 }
 
-/// The text of each node's list of CPUs, by node id. Empty for unused ids.
+/// The text of each node's list of CPUs, by node id. The text is empty for an unused id.
 fn node_cpulists() -> Vec<String> {
     let file = |id| fs::read_to_string(format!("{NODES}/node{id}/cpulist")).ok();
     let mut lists: Vec<_> = (0..NODES_MAX).map(file).collect();
@@ -81,7 +81,7 @@ fn caches(cpus: &CpuList) -> Vec<(u32, u8, String, String, String)> {
     cpus.iter().flat_map(|cpu| (0..CACHES_MAX).map_while(move |index| cache(cpu, index))).collect()
 }
 
-/// Settings by name.
+/// The current values of the settings in `SYSCTLS`, by name.
 pub(crate) fn sysctls() -> BTreeMap<String, String> {
     let value = |name: &str| {
         let text = fs::read_to_string(Path::new(PROC).join("sys/vm").join(name)).ok()?;
@@ -90,8 +90,7 @@ pub(crate) fn sysctls() -> BTreeMap<String, String> {
     SYSCTLS.into_iter().filter_map(value).collect()
 }
 
-/// Maximum number of changes that are kept. With more changes, the settings of the recording count as
-/// unknown.
+/// Maximum number of changes that are kept. If a recording has more changes, its settings count as unknown.
 const CHANGES_MAX: usize = 1000;
 
 /// Observes settings repeatedly, to find changes.

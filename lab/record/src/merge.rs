@@ -1,8 +1,9 @@
 //! Merges the rings of all CPUs by time, with bounded memory.
 //!
-//! Rings are read in rounds, and the clock is read before each round. Events older than this time were in
-//! their rings when the round began. After the round, all events older than this time have been read, and are
-//! delivered. Younger events wait for the next round.
+//! Rings are read in rounds, and the clock is read before each round. A round has a limit, which lies
+//! [`LATE_NS`] before the read time. Events older than the limit are assumed to be in their rings when the
+//! round begins. Therefore the round reads and delivers all events that are older than the limit. Younger
+//! events wait for the next round. If a ring has too many pages for one round, the limit is earlier.
 
 use std::io;
 
@@ -16,16 +17,16 @@ use pageset_trace::raw::Decoder;
 use pageset_trace::raw::PageLayout;
 
 /// Longest assumed time between an event's time and the moment when it can be read. An event that takes
-/// longer, because its CPU is interrupted as a virtual CPU may be, is delivered out of order and counted.
-/// Guess.
+/// longer, because its CPU is interrupted as a virtual CPU may be, is delivered out of order and counted. The
+/// 5 ms are a guess.
 pub(crate) const LATE_NS: u64 = 5_000_000;
-/// Maximum number of pages that one round reads from all rings together: 16 MiB on most machines. This limit
-/// bounds the memory.
+/// Maximum number of pages that one round reads from all rings together: 16 MiB on most machines. The maximum
+/// bounds the memory of the recorder.
 const ROUND_PAGES_MAX: usize = 4096;
 /// Smallest and largest number of pages that one round reads from one ring, for any number of CPUs.
 const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=256;
-/// A high estimate of the number of events in a page. For each CPU, as many events may wait as one round can
-/// read.
+/// A high estimate of the number of events in a page. If more events of a CPU wait than one round can read,
+/// the CPU's ring is not read.
 const PAGE_EVENTS: usize = 128;
 
 /// Reads all rings.
@@ -82,7 +83,7 @@ impl Merger {
         Ok(round)
     }
 
-    /// Whether a ring is not read because the other rings must catch up.
+    /// Whether the next round leaves out a ring because the other rings must catch up.
     pub(crate) fn is_behind(&self) -> bool {
         self.rings.iter().any(|ring| ring.waiting() > self.pages_max * PAGE_EVENTS)
     }
@@ -98,7 +99,7 @@ impl Merger {
         self.decoder.callers().map(|callers| self.sites.names(callers))
     }
 
-    /// Appends all waiting events to `out`. Call this when no more events can come.
+    /// Appends all waiting events to `out`. Call this function when no more events can come.
     pub(crate) fn finish(&mut self, out: &mut Vec<Event>) {
         self.hand_on(u64::MAX, out);
     }

@@ -8,14 +8,14 @@ use pageset_trace::{RecordingCost, VisitCost};
 use crate::condition::Condition;
 use crate::cpus::CpuList;
 
-/// Options of a recording: what is recorded, and when the recording ends. The recording ends at the first of
-/// its conditions, or if the caller's callback ends it.
+/// Options of a recording: what is recorded, and when the recording ends. The recording ends when the first
+/// of the ending options is met, or when the caller's callback ends the recording.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// CPUs to record. `None` stands for all CPUs that are online.
     pub cpus: Option<CpuList>,
-    /// Size of the kernel's buffer per CPU, in bytes. `None` stands for [`Options::buffer_bytes_of`] this
-    /// machine.
+    /// Size of the kernel's buffer per CPU, in bytes. `None` stands for the size that
+    /// [`Options::buffer_bytes_of`] returns for this machine.
     pub buffer_bytes: Option<u64>,
     /// Length of the recording.
     pub duration: Option<Duration>,
@@ -26,13 +26,13 @@ pub struct Options {
     pub with_faults: bool,
     /// Whether to record call chains of waits. A call chain shows whether a wait is for a zone lock, and why.
     pub with_call_chains: bool,
-    /// Whether to store names of tasks and their control groups. If not, the trace contains no name of a
-    /// task.
+    /// Whether to store names of tasks and their control groups. If names are not stored, the trace contains
+    /// no name of a task.
     pub with_names: bool,
     /// Whether to count hits of tracepoints instead of recording events, by [`count`](crate::count).
     pub only_counts: bool,
-    /// How much recording slows the command, if this was [measured](crate::measure). The trace stores this
-    /// value.
+    /// The slowdown of the command by recording, if this slowdown was [measured](crate::measure). The trace
+    /// stores this value.
     pub cost: Option<RecordingCost>,
     /// The cost of zone visits on this machine, if this cost was measured. The trace stores this value.
     pub visit_cost: Option<VisitCost>,
@@ -48,15 +48,15 @@ pub enum Timing {
     /// The buffers are read continuously, so all events are recorded.
     #[default]
     AllTheTime,
-    /// The buffers are read at the end, as by a flight recorder. They keep the latest events. The trace
-    /// begins at the first time when all buffers have events.
+    /// The buffers are read at the end, as by a flight recorder. The buffers keep the latest events. The
+    /// trace begins at the first time when all buffers have events.
     AtTheEnd,
 }
 
 /// Default bytes of a buffer. A buffer of this size holds 400 000 events, which a busy CPU produces in half a
 /// second.
 const BUFFER_BYTES: u64 = 16 << 20;
-/// All buffers together take at most the memory divided by this number. Guess.
+/// All buffers together take at most the memory divided by this number, which is a guess.
 const MEMORY_SHARE: u64 = 32;
 /// Minimum bytes of a buffer.
 const BUFFER_BYTES_MIN: u64 = 1 << 20;

@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         mut alarm: Option<&mut Alarm>,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // Number of pages read since the last pause. About this number of pages was waiting.
+        // Number of pages read since the last pause. The fullest buffer held about this number of pages.
         let mut pages = 0;
         loop {
             let round = match self.timing {
@@ -208,7 +208,8 @@ impl<'a> Reader<'a> {
         let mut kernel = self.compare(head);
         if self.begin_ns > 0 {
             begins_late(head, self.begin_ns, kernel.overrun);
-            // A flight recorder intends that old events are overwritten, so do not count them as lost.
+            // A flight recorder intends that old events are overwritten, so do not count overwritten events
+            // as lost.
             kernel.overrun = 0;
         }
         let losses = &mut self.merger.losses;
@@ -232,8 +233,8 @@ impl<'a> Reader<'a> {
             match Compared::of(counts, records) {
                 Compared::Whole => {}
                 Compared::Taken(taken) => losses.taken = losses.taken.saturating_add(taken),
-                // The program that cleared the ring has written to a file, and this write is reported
-                // already.
+                // The program that cleared the ring has written to a file of the instance, and the write is
+                // reported already.
                 Compared::Cleared if intrusions > 0 => {}
                 Compared::Cleared => {
                     losses.disturbances += 1;

@@ -30,14 +30,16 @@ pub(crate) struct Ring {
     pending: Vec<Event>,
     /// Time of the last event that was read.
     pub(crate) last_ns: u64,
-    /// Number of records read, of any kind. The kernel counts the same records.
+    /// Number of records read, of any kind. The kernel's counts of a ring include all these kinds of records,
+    /// too.
     pub(crate) records: u64,
 }
 
 /// The progress of reading one ring or all rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Number of pages read. For several rings, this is the largest number.
+    /// Number of pages read. If several rings were read, this is the number of pages of the ring with the
+    /// most pages.
     pub(crate) pages: usize,
     /// Whether reading stopped at the limit, so that more pages may be left.
     pub(crate) is_cut: bool,
@@ -162,7 +164,8 @@ impl Ring {
 }
 
 /// Finds the beginning of the wait that a call chain belongs to. The call chain comes after the beginning of
-/// its wait. The wait of an interrupt, with its own call chain, may come between the two.
+/// its wait. The wait of an interrupt, with its own call chain, may come between the beginning of a wait and
+/// this wait's call chain.
 fn begun(events: &mut [Event]) -> Option<&mut Event> {
     let mut last = events.iter_mut().rev().take(NEAR);
     last.find(|event| event.kind == EventKind::ContentionBegin && event.caller().is_none())

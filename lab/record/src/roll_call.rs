@@ -2,7 +2,8 @@
 //!
 //! The trace has the machine's thread numbers. A process in a PID namespace, such as a container, sees other
 //! numbers. To find the trace's numbers, each thread of the recorder writes a mark before the recording. The
-//! record of the mark has the thread's number in the trace. All events of this time are cleared afterwards.
+//! record of the mark has the thread's number in the trace. After the answers, all events of the roll call
+//! are cleared.
 
 use std::{
     fs::{File, OpenOptions},
@@ -29,14 +30,15 @@ const THREADS: usize = 3;
 /// The upper bits of an answer, which is a mark like the mark of a sample, with a CPU number that no machine
 /// has.
 const ANSWER: u32 = 0x5af0_0000;
-/// Maximum time to wait for answers. After this time, the numbers of threads without an answer are unknown.
+/// Maximum time to wait for answers. If an answer is missing after this time, the numbers of all threads
+/// count as unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two checks for answers.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Maximum number of pages that are read from a ring at a time.
 const PAGES: usize = 256;
 
-/// Lets each thread of a recorder answer once.
+/// Collects a mark, called an answer, from each thread of a recorder.
 pub(crate) struct RollCall<'a> {
     instance: &'a Instance,
     /// The file for marks. `None` if marks cannot be written.
@@ -62,15 +64,15 @@ impl<'a> RollCall<'a> {
     pub(crate) fn answer(&self) -> u32 {
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         if let Some(mut marks) = self.marks.as_ref() {
-            // If the write fails, the answer is missing later.
+            // If the write fails, `end` does not find the answer.
             drop(marks.write_all(&(ANSWER | number).to_ne_bytes()));
         }
         number
     }
 
-    /// Writes the answer of the calling thread, and waits for the answers of all other threads. Then switches
-    /// recording off, limits recording to `cpus`, and empties the rings. Returns the sorted numbers of all
-    /// threads, or the reason why the numbers are unknown.
+    /// Writes the answer of the calling thread, and waits for the answers of all other threads. After all
+    /// answers, switches recording off, limits recording to `cpus`, and empties the rings. Returns the sorted
+    /// numbers of all threads, or the reason why the numbers are unknown.
     ///
     /// # Errors
     /// An error of the system, or an error if the trace's clock differs from this process's clock.

@@ -1,5 +1,6 @@
 //! Samples the page sets of every CPU every few milliseconds. A thread moves from CPU to CPU and reads
-//! `/proc/zoneinfo`. Only the values of the CPU that reads are all from one moment.
+//! `/proc/zoneinfo`. In a reading of `/proc/zoneinfo`, only the values of the CPU that reads are all from one
+//! moment.
 //!
 //! Before and after each reading, the thread writes a mark to the trace. The marks show the place of the
 //! reading among the events.
@@ -27,10 +28,11 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Sampling takes at most the time of one CPU divided by this number. On machines with many CPUs,
 /// `/proc/zoneinfo` is long.
 const SHARE: u32 = 50;
-/// Maximum number of page sets in all samples: 26 MB in the trace's description before compression. At this
-/// number, every second sample is dropped, and the period is doubled.
+/// Maximum number of page sets in all samples: 26 MB in the trace's description before compression. When the
+/// samples reach this maximum, every second sample is dropped, and the period is doubled.
 const PAGESETS_MAX: usize = 200_000;
-/// The kinds of marks, in the bits above the CPU's number.
+/// A mark is one of these two numbers plus the CPU's number. `BEFORE` stands for the beginning of a reading,
+/// and `BEHIND` for its end.
 const BEFORE: u32 = 0x5a00_0000;
 const BEHIND: u32 = 0x5b00_0000;
 
@@ -128,7 +130,7 @@ impl Sampler {
     }
 }
 
-/// Moves this thread to `cpu`. Returns whether it succeeded.
+/// Moves this thread to `cpu`. Returns whether the move succeeded.
 fn go_to(cpu: u32) -> bool {
     let mut set = CpuSet::new();
     if cpu as usize >= CpuSet::MAX_CPU {

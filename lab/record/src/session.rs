@@ -36,8 +36,8 @@ use crate::task_watch::{Numbers, TaskWatch};
 use crate::tracefs::Tracefs;
 use crate::writing;
 
-/// Maximum number of pieces that wait for the writing thread. At this number the reading thread waits, and
-/// the kernel's buffers fill.
+/// Maximum number of pieces that wait for the writing thread. When this many pieces wait, the reading thread
+/// waits too, and the kernel's buffers fill.
 const PIECES_MAX: usize = 4;
 
 /// The progress of a recording.
@@ -58,9 +58,9 @@ pub struct Status {
 /// Whether a recording continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
-    /// It continues.
+    /// The recording continues.
     On,
-    /// It ends now.
+    /// The recording ends now.
     End,
 }
 
@@ -86,7 +86,7 @@ pub struct Recording {
     pub events: u64,
     /// Size of the trace in bytes.
     pub bytes: u64,
-    /// Losses.
+    /// Numbers of events that are missing or could not be used.
     pub lost: LostEvents,
     /// Time from the moment when recording was switched on to the moment when it was switched off.
     pub duration: Duration,
@@ -168,7 +168,7 @@ impl Session {
         let (sender, pieces) = sync_channel(PIECES_MAX);
         thread::scope(|scope| {
             // The two other threads answer the roll call, and then wait on these channels. If this thread
-            // fails before it sends, the channels close, and the two threads end.
+            // fails before it sends, the channels close, and the two other threads end.
             let (give_head, head_given) = channel();
             let (give_sampler, sampler_given) = channel::<Sampler>();
             let (roll_call, stop, bytes) = (&roll_call, &stop, &bytes);
@@ -200,7 +200,7 @@ impl Session {
             let reading = options.reading;
             let mut reader = Reader::new(&instance, intrusions, merger, sender, bytes, buffer_pages, reading);
             reader.tasks = tasks;
-            // Both threads wait on these channels, so both sends succeed.
+            // Both other threads wait on these channels, so both sends succeed.
             drop((give_head.send(head.clone()), give_sampler.send(sampler)));
             let busy_before = busy();
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
@@ -229,7 +229,7 @@ impl Session {
     }
 }
 
-/// Follows the names of tasks. If this fails, notes the reason in the trace.
+/// Follows the names of tasks. If names cannot be followed, notes the reason in the trace.
 fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
     // The roll call has shown the numbers of the recorder's threads in the trace.
     let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
@@ -250,7 +250,7 @@ fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
     }
 }
 
-/// Makes a reader of the rings of these CPUs. Their events begin now.
+/// Makes a reader of the rings of these CPUs. The events of the rings begin at the time of this call.
 fn merger(
     instance: &Instance,
     cpus: &CpuList,
@@ -303,7 +303,8 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
     head.samples = samples;
 }
 
-/// Notes CPUs that came online during a recording of all CPUs. Events of these CPUs are not in the recording.
+/// Notes CPUs that came online during a recording of all CPUs. Events of CPUs that came online later are not
+/// in the recording.
 pub(crate) fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
     for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
         head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));

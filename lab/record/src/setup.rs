@@ -32,7 +32,7 @@ pub(crate) struct Setup {
 /// The events that an instance should record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventChoice<'a> {
-    /// If given, only these kinds of events. `None` stands for all kinds of a recording.
+    /// The kinds of events that the instance should record. `None` stands for all kinds of a recording.
     pub(crate) only: Option<&'a [EventKind]>,
     /// Whether to include events that are recorded only on request.
     pub(crate) with_faults: bool,

@@ -30,8 +30,8 @@ const BUFFER_KIB: u32 = 256;
 const PERIOD: Duration = Duration::from_millis(100);
 /// Maximum number of pages that one reading takes from a ring.
 const PAGES: usize = 256;
-/// Maximum number of new processes whose control group is looked up in one reading. All other new processes
-/// are assumed to be in their parent's group.
+/// Maximum number of new processes whose control group is looked up in one reading. Each further new process
+/// is assumed to be in its parent's control group.
 const CGROUPS_MAX: usize = 200;
 /// The flag of a new task that is a thread of its parent's process. Source: clone(2), `CLONE_THREAD`.
 const THREAD: u64 = 0x10000;
@@ -63,7 +63,7 @@ pub(crate) struct TaskWatch {
 pub(crate) enum Numbers {
     /// `/proc` and the trace have the same numbers.
     OfTheTrace,
-    /// The numbers differ, or it is unknown whether they do.
+    /// The numbers differ, or it is unknown whether the numbers differ.
     Others,
 }
 
@@ -92,15 +92,15 @@ struct Seen {
     ts_ns: u64,
     tid: u32,
     name: Vec<u8>,
-    /// For a new task: the parent, and whether the task is a thread of the parent's process. `None` if a task
-    /// has a new name.
+    /// If the task is new, this field has the parent, and whether the task is a thread of the parent's
+    /// process. `None` if a task has a new name.
     begins: Option<(u32, bool)>,
 }
 
 impl Numbers {
-    /// Checks whether `/proc` shows the kernel's own threads. If so, `/proc` has the trace's numbers.
-    /// Observed: the parent of the kernel's threads has the number 2, and only the first PID namespace has
-    /// this task.
+    /// Checks whether `/proc` shows the kernel's own threads. If `/proc` shows these threads, `/proc` has the
+    /// trace's numbers. Observed: the parent of the kernel's threads is task number 2, and only the first PID
+    /// namespace shows this task.
     pub(crate) fn of_this_process() -> Self {
         let is_first = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
         if is_first { Self::OfTheTrace } else { Self::Others }
@@ -158,7 +158,8 @@ impl TaskWatch {
         };
         let renames = Renames {
             id: renames.id,
-            // Usually a task changes its own name.
+            // If the event has no field `pid`, use the task that wrote the record, because a task usually
+            // changes its own name.
             tid: field(&renames_path, &renames, "pid")
                 .or_else(|_| field(&renames_path, &renames, "common_pid"))?,
             name: field(&renames_path, &renames, "newcomm")?,
@@ -190,7 +191,7 @@ impl TaskWatch {
         })
     }
 
-    /// Reads new events, unless the last reading was only a moment ago.
+    /// Reads new events, unless the last reading was less than 100 ms ago.
     pub(crate) fn look(&mut self) {
         if self.looked.elapsed() >= PERIOD {
             self.looked = Instant::now();
@@ -264,7 +265,8 @@ impl TaskWatch {
             asked += usize::from(asks);
             match asks.then(|| cgroup_of(seen.tid)).flatten() {
                 Some(cgroup) => self.book.put_cgroup(seen.tid, &cgroup),
-                // The process has already ended. Assume its parent's control group, where each task begins.
+                // The control group was not looked up, or the process has already ended. Assume the parent's
+                // control group, where each task begins.
                 None => self.book.inherit_cgroup(seen.tid, parent),
             }
         }

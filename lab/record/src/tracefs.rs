@@ -11,7 +11,7 @@ use crate::error::RecordError;
 /// Places where tracefs may be mounted. The usual place is first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Number of bytes of one read. All short files of tracefs have fewer bytes.
+/// Number of bytes of one read. All short files of tracefs have fewer bytes than this number.
 const READ_BYTES: usize = 64 << 10;
 
 /// The directory of the kernel's tracing files.
@@ -91,7 +91,7 @@ fn not_mounted() -> RecordError {
     }
 }
 
-/// Whether the kernel's lockdown hides its state from all users.
+/// Whether the kernel is locked down, so that the kernel hides its state from all users.
 pub(crate) fn is_locked_down() -> bool {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     state.contains("[confidentiality]")

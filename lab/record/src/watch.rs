@@ -15,7 +15,8 @@ use crate::ring::Ring;
 use crate::setup::{EventChoice, Setup, set_up};
 use crate::tracefs::Tracefs;
 
-/// Size of the buffer per CPU. The watched events are rare compared with page events.
+/// Size of the buffer per CPU. A small buffer suffices, because the watched events are rarer than page
+/// events.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 /// The events and their options.
@@ -78,7 +79,8 @@ impl Watch {
         for (cpu, records) in self.merger.records() {
             let Some(counts) = counts_of(&self.instance, cpu) else { continue };
             kernel = kernel.plus(counts);
-            // The kernel may have written more events since the reading.
+            // Do not count the ring's remaining entries as missed, because the kernel may have written these
+            // entries after the last reading.
             taken = taken.saturating_add(counts.read.unwrap_or(0).saturating_sub(records));
         }
         self.merger.losses.total(&kernel).missing().saturating_add(taken)

@@ -1,4 +1,5 @@
-//! The writing thread. This thread compresses and writes events while the reading thread reads others.
+//! The writing thread. This thread compresses and writes events while the reading thread reads the next
+//! events.
 
 use std::{
     io::{self, Write},
@@ -11,11 +12,11 @@ use std::{
 
 use pageset_trace::{Event, LostEvents, NativeWriter, TraceInfo, WriteOptions};
 
-/// Maximum time that an event waits until its block is written. A killed recorder loses events of at most
-/// this time.
+/// Time after which the current block is written even if it is not full. If the recorder is killed, the trace
+/// lacks the events of about the last one or two seconds.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Compression level of zstd. Compression must be as fast as the kernel. Level 9, which `convert` uses, makes
-/// files slightly smaller.
+/// Compression level of zstd. Compression must keep up with the events that the kernel writes. Level 9, which
+/// `convert` uses, makes files slightly smaller.
 const LEVEL: i32 = 1;
 
 /// A message to the writing thread.

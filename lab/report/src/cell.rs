@@ -4,16 +4,16 @@ use serde::{Serialize, Serializer};
 
 /// One value of a table.
 ///
-/// Make measurements with [`Cell::real`]. This function turns infinite values and NaN into [`Cell::Absent`],
-/// so exporters get only finite values.
+/// Make measurements with [`Cell::real`], which turns infinite values and NaN into [`Cell::Absent`].
+/// Therefore exporters get only finite values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A number of things. Exact.
+    /// An exact number of things.
     Count(u64),
-    /// A measurement or a ratio. Machine formats write the value in full, and tables with `digits` decimal
-    /// places.
+    /// A measurement or a ratio. Machine formats write the value in full, and tables show the value with
+    /// `digits` decimal places.
     Real {
-        /// The value. Finite.
+        /// The value, which is finite.
         value: f64,
         /// Decimal places in tables.
         digits: u8,

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 /// Whether a terminal obeys the character, or a reader cannot see the character.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
-    // These are marks and overrides of text direction, line and paragraph separators, and zero-width
-    // characters.
+    // The listed characters are marks and overrides of text direction, line and paragraph separators, and
+    // zero-width characters.
     character.is_control()
         || matches!(character,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -93,8 +93,8 @@ impl fmt::Display for Histogram {
         let lines: Vec<_> = self.ranges().map(|(low, high, count)| (range_text(low, high), count)).collect();
         let range_width = lines.iter().map(|(range, _)| range.len()).max().unwrap_or(0);
         let count_width = largest.to_string().len();
-        // A line has the range, the count and the bar, and 5 characters between and around them. The bar is
-        // shorter if the numbers are long.
+        // A line has the range, the count and the bar, and 5 characters between and around them. If the range
+        // and the count have many digits, the bar gets fewer characters.
         let bar_width = BAR_WIDTH.min((75usize.saturating_sub(range_width + count_width)) as u64);
         for (range, count) in lines {
             let bar = (u128::from(count) * u128::from(bar_width)).div_ceil(u128::from(largest)) as usize;

@@ -5,7 +5,8 @@ use std::fmt::{self, Write as _};
 use crate::number::count;
 use crate::{Cell, Column, Row, Table};
 
-/// Maximum number of rows and columns that are drawn. If there are more, several are drawn as one group.
+/// Maximum number of rows and columns that are drawn. If a matrix has more rows, several adjacent rows are
+/// drawn as one row, and columns alike.
 const DRAWN: usize = 16;
 
 /// A matrix of counts.
@@ -36,7 +37,7 @@ impl Matrix {
         }
     }
 
-    /// Adds to one count.
+    /// Adds `amount` to the count at `row` and `column`.
     ///
     /// # Panics
     ///
@@ -51,7 +52,7 @@ impl Matrix {
         counts[column] = counts[column].saturating_add(amount);
     }
 
-    /// Returns one count. The count is 0 outside the matrix.
+    /// Returns the count at `row` and `column`. The count is 0 outside the matrix.
     #[must_use]
     pub fn get(&self, row: usize, column: usize) -> u64 {
         self.counts.get(row).and_then(|counts| counts.get(column)).copied().unwrap_or(0)
@@ -119,8 +120,8 @@ impl Group {
     }
 }
 
-/// Writes a share in percent with at most three characters. `.` means none, and `<1` means below half a
-/// percent.
+/// Writes a share in percent with at most three characters. `.` means that the part is 0, and `<1` means a
+/// share below half a percent.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 {
         return ".".to_owned();

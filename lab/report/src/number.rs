@@ -2,8 +2,8 @@
 //!
 //! Counts up to 999 999 999 are written with all digits and without separators. Two policies often differ
 //! only in the fifth digit, and a reader must be able to paste a value into another tool. A count from 10^9
-//! on is rounded to three decimals of `G`, `T`, `P` or `E` (powers of 1000). [`SHORT_FORM_NOTE`] is then
-//! printed below the table. Machine formats never round.
+//! on is rounded to three decimals of `G`, `T`, `P` or `E` (powers of 1000). If a table has a rounded count,
+//! [`SHORT_FORM_NOTE`] is printed below the table. Machine formats never round.
 
 use crate::Cell;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// The number is printed in a source, which is named.
+    /// The number is printed in a source that the result names.
     Published,
     /// The number was observed on a real machine.
     Measured,

@@ -13,7 +13,7 @@ pub struct Provenance {
     pub command: String,
     /// Name and version of the program.
     pub version: String,
-    /// Commit that the program was built from. `None` if it is not known.
+    /// Commit that the program was built from. `None` if the commit is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The machine on one line: CPUs, nodes, memory, kernel.

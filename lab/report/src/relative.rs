@@ -1,7 +1,7 @@
 //! Turns a table into a table relative to its first row.
 //!
-//! Authors of patches to the page allocator post such tables: the first row is the unpatched kernel, and each
-//! patch is compared with the first row.
+//! Authors of patches to the page allocator post tables of this kind: the first row is the unpatched kernel,
+//! and each patch is compared with the first row.
 
 use crate::{Cell, Kind, Row, Table};
 

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub struct Seeds {
     /// The first seed.
     pub first: u64,
-    /// Number of seeds. The sequence stops at the largest 64-bit number.
+    /// Number of seeds. The sequence ends early at the largest 64-bit number.
     pub count: u64,
 }
 
 impl Seeds {
-    /// One seed.
+    /// Makes a sequence of one seed.
     #[must_use]
     pub const fn one(seed: u64) -> Self {
         Self { first: seed, count: 1 }

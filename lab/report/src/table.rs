@@ -11,9 +11,9 @@ use crate::{Cell, Provenance};
 /// The side of a column where a text table aligns its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Names.
+    /// The left side, for names.
     Left,
-    /// Numbers.
+    /// The right side, for numbers.
     Right,
 }
 
@@ -39,7 +39,7 @@ pub struct Column {
     pub key: String,
     /// Name in tables, in words. Text tables put the words of a name on several lines to save width.
     pub heading: String,
-    /// Unit that is shown under the heading. Empty if the heading contains the unit.
+    /// Unit that is shown under the heading. The text is empty if the heading contains the unit.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
     /// The side where the column's values are aligned.
@@ -103,7 +103,7 @@ impl Column {
     }
 }
 
-/// The values of one row. There is one value for each column.
+/// The values of one row, with one value for each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The cells in the order of the table's columns.

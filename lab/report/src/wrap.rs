@@ -2,12 +2,12 @@
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
-/// What happens to a word that is longer than a line.
+/// The treatment of a word that is longer than a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LongWord {
     /// The word is broken.
     Broken,
-    /// The word gets its own line, which is longer than the others.
+    /// The word gets its own line, which is longer than the limit.
     Whole,
 }
 

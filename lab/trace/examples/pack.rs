@@ -1,10 +1,12 @@
-//! Converts a trace of any known format to a native file, and measures the speed of reading both files.
+//! Converts a trace of any known format to a native file, and measures the speed of reading the trace and the
+//! native file.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example pack -- IN OUT.pgtrace [LEVEL]
 //! ```
-//! Prints the sizes of both files. Reads each file five times with one thread, and prints the events per
-//! second of the fastest reading. The files are then in the page cache.
+//! Prints the sizes of the trace and of the native file. Reads each file five times with one thread, and
+//! prints the events per second of the fastest reading. During these readings, the files are in the page
+//! cache.
 
 use std::{
     env,
@@ -35,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Opens and reads the whole trace. Returns the events per second.
+/// Opens and reads the whole trace. Returns the number of events read per second.
 fn events_per_second(path: &Path) -> Result<f64, TraceError> {
     let start = Instant::now();
     let mut reader = open(path)?;

@@ -24,11 +24,11 @@ use pageset_trace::{
 };
 
 const FRAMES_OF_NODE: u64 = 1 << 26;
-/// Pages of a refill and of a drain.
+/// Number of pages that a refill or a drain moves.
 const BATCH: usize = 63;
-/// A page set with more single pages than this is drained.
+/// A page set with more single pages than this number is drained.
 const HIGH: usize = 500;
-/// Pages of files that each simulated CPU keeps in memory.
+/// Number of file pages that each simulated CPU keeps in memory.
 const FILE_PAGES: usize = 1 << 12;
 const EVENTS_OF_BLOCK: usize = 32 << 10;
 
@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// Blocks of one order.
+/// The size of a block: one page, or eight pages.
 #[derive(Clone, Copy)]
 enum Size {
     Page,

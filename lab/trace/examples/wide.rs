@@ -15,12 +15,12 @@ use pageset_trace::{
     WriteOptions, ZoneDescription, ZoneSample,
 };
 
-/// Pages of a refill, and of a drain.
+/// Number of pages that a refill or a drain moves.
 const BATCH: u64 = 63;
-/// Number of CPUs that share a last-level cache and form a node.
+/// `CPUS_OF_CACHE` CPUs share a last-level cache, and `CPUS_OF_NODE` CPUs form a node.
 const CPUS_OF_CACHE: u32 = 8;
 const CPUS_OF_NODE: u32 = 64;
-/// Pages that a CPU may use.
+/// Number of pages that a CPU may use.
 const PAGES_OF_CPU: u64 = 1 << 16;
 const SAMPLE_NS: u64 = 20_000_000;
 
@@ -46,8 +46,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One CPU refills, allocates and waits. Then the same CPU or the next CPU frees and drains. One CPU of each
-/// node does more work than the other CPUs of the node.
+/// Fills `events` with the events of a burst. One CPU refills its page set and allocates, and sometimes waits
+/// for a lock. After its allocations, the same CPU or the next CPU frees the pages and drains them. The first
+/// CPU of each node has more bursts than other CPUs.
 fn burst(events: &mut Vec<Event>, cpus: u16, turn: u64, ts_ns: u64) {
     events.clear();
     let spread = (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % u64::from(cpus);

@@ -30,7 +30,7 @@ pub(crate) struct AheadReader {
     /// Whether the first block was read. Many recordings have only one block, so the first block is read
     /// without a thread.
     is_begun: bool,
-    /// Blocks that the thread had read before it was stopped.
+    /// Blocks that the thread had read before the thread was stopped.
     waiting: VecDeque<Block>,
     /// Events that were lost up to the last block that the caller received.
     lost: LostEvents,
@@ -93,7 +93,8 @@ impl AheadReader {
         };
         let Ok(thread) = Builder::new().name("read".to_owned()).spawn(work) else { return };
         let Some(reader) = self.reader.take() else { return };
-        // The thread first waits for the reader, and then for a buffer, so both sends succeed.
+        // The new thread waits for the reader and then for buffers, so the sends of the reader and of the
+        // buffers succeed.
         drop(give.send(reader));
         for _ in 0..BLOCKS_AHEAD {
             drop(buffers.send(Vec::new()));

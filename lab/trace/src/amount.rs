@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How much there is to read of a trace, and how much of it was read so far. If the number of events is known
-/// before the end, events are counted. Otherwise, bytes of the file are counted. A clone stays up to date
-/// while the trace is read.
+/// before the end, events are counted. If the number of events is not known before the end, bytes of the file
+/// are counted. A clone stays up to date while the trace is read.
 #[derive(Clone, Debug)]
 pub struct Amount(Counted);
 
@@ -28,8 +28,8 @@ impl Amount {
         Self(Counted::Bytes { total, read: Arc::default() })
     }
 
-    /// The same amount if it is counted in bytes, and otherwise an amount with this number of events. A
-    /// reader that leaves out events needs this.
+    /// Returns this amount unchanged if it counts bytes. If it counts events, returns an amount with `total`
+    /// events. A reader that leaves out events calls this function.
     #[must_use]
     pub fn or_events(self, total: Option<u64>) -> Self {
         match self.0 {
@@ -47,7 +47,7 @@ impl Amount {
         }
     }
 
-    /// How much there is to read, if known.
+    /// The number of events or bytes in the trace, if this number is known.
     #[must_use]
     pub const fn total(&self) -> Option<u64> {
         match self.0 {
@@ -56,13 +56,13 @@ impl Amount {
         }
     }
 
-    /// How much was read so far. `events` is the number of events that the caller has read. Bytes may be read
-    /// before the caller gets their events.
+    /// The number of events or bytes that were read so far. `events` is the number of events that the caller
+    /// has read. Bytes may be read before the caller gets their events.
     #[must_use]
     pub fn done(&self, events: u64) -> u64 {
         match &self.0 {
             Counted::Events(_) => events,
-            // A file that grows has more bytes than it had at first.
+            // If the file has grown since it was opened, more than `total` bytes may have been read.
             Counted::Bytes { total, read } => read.load(Relaxed).min(*total),
         }
     }

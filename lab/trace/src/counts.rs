@@ -7,7 +7,7 @@ use crate::call_sites::LockName;
 /// Hits of tracepoints on all recorded CPUs, with their accuracy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// How long hits were counted, in nanoseconds.
+    /// The time during which hits were counted, in nanoseconds.
     pub elapsed_ns: u64,
     /// Number of CPUs that were counted.
     pub cpus: u32,
@@ -17,7 +17,7 @@ pub struct Counts {
     /// number is not known.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// The number of visits in the segments of time that were recorded in detail: with the time of each hit.
+    /// The number of visits in the segments of time whose hits were recorded one by one, each with its time.
     #[serde(default)]
     pub visits_counted: u64,
     /// Total length of the segments of `visits_counted`, in nanoseconds, averaged over the CPUs.
@@ -26,13 +26,13 @@ pub struct Counts {
     /// Waits for zone locks. `None` if waits are not known.
     #[serde(default)]
     pub zone_waits: Option<ZoneWaits>,
-    /// The activity of each task, most visits first. Empty if tasks were not distinguished.
+    /// The activity of each task, most visits first. The list is empty if tasks were not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<CountedTask>,
-    /// Visits and waits by call site. Empty if no call chain was recorded.
+    /// Visits and waits by call site. The list is empty if no call chain was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<CountedSite>,
-    /// Spinning locks other than zone locks that CPUs waited for. `None` if waits were not recorded.
+    /// Spinning locks that CPUs waited for, without zone locks. `None` if waits were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<CountedLock>>,
     /// Whether the tasks of the recorded command are known.
@@ -69,7 +69,7 @@ pub struct CountedSite {
     pub wait_ns: Option<u64>,
 }
 
-/// Waits for a lock other than a zone lock, or for several locks with the same name.
+/// Waits for a lock that is not a zone lock, or for several such locks with the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedLock {
     /// The lock's name.
@@ -84,9 +84,9 @@ pub struct CountedLock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Party {
-    /// The recorded command.
+    /// The task belongs to the recorded command.
     Command,
-    /// The recorder.
+    /// The task belongs to the recorder.
     Recorder,
     /// The task belongs neither to the command nor to the recorder, or its origin is not known.
     Rest,
@@ -159,8 +159,8 @@ impl HitEstimate {
 }
 
 impl Counts {
-    /// Hits of the tracepoint called `name`. `None` if the kernel does not have the tracepoint, or if it was
-    /// switched on too rarely.
+    /// Hits of the tracepoint called `name`. `None` if the kernel does not have the tracepoint, or if the
+    /// tracepoint was switched on too rarely.
     #[must_use]
     pub fn hits(&self, name: &str) -> Option<HitEstimate> {
         self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits
@@ -217,8 +217,8 @@ mod tests {
         let json = serde_json::to_string(&counts).unwrap();
         assert_eq!(serde_json::from_str::<Counts>(&json).unwrap(), counts);
         assert_eq!(counts.hits("kmem/mm_page_free"), Some(estimate));
-        // The hits of both tracepoints are unknown: one was switched on too rarely, and the other does not
-        // exist.
+        // The hits of `mm_page_alloc` are unknown because this tracepoint was switched on too rarely. The
+        // hits of `mm_page_pcpu_refill` are unknown because the kernel does not have this tracepoint.
         assert_eq!(counts.hits("kmem/mm_page_alloc"), None);
         assert_eq!(counts.hits("kmem/mm_page_pcpu_refill"), None);
         assert!(!estimate.is_exact());

@@ -19,7 +19,7 @@ pub enum Strictness {
 /// How a reader handles a damaged native file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// An error.
+    /// Return an error.
     #[default]
     Refuse,
     /// Deliver the events before the first damage, and count all later events as lost.
@@ -55,7 +55,7 @@ impl<R: Read> Read for UpToTheCut<R> {
     }
 }
 
-/// Whether a read failed because compressed data is damaged. `false` if the system failed.
+/// Whether a read failed because compressed data is damaged. Returns `false` if the system failed.
 pub(crate) fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     match error.kind() {

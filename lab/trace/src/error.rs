@@ -22,7 +22,7 @@ pub enum TraceError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A line of a text format is wrong.
+    /// A line of a text format is malformed.
     #[error("{}:{line}: {problem}; {remedy}", path.display())]
     Line {
         /// The file.
@@ -34,12 +34,12 @@ pub enum TraceError {
         /// The remedy.
         remedy: String,
     },
-    /// A place in a binary file is wrong.
+    /// The bytes at a place in a binary file are malformed.
     #[error("{}: byte {offset}: {problem}; {remedy}", path.display())]
     Offset {
         /// The file.
         path: PathBuf,
-        /// Offset in bytes from the file's start. If the whole file is compressed, the offset in the
+        /// Offset in bytes from the file's start. If the whole file is compressed, the offset counts
         /// decompressed bytes.
         offset: u64,
         /// The problem.

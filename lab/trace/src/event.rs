@@ -1,5 +1,5 @@
-//! A page event: a struct of 32 bytes without pointers. Every reader delivers such events, and the native
-//! file stores them.
+//! A page event: a struct of 32 bytes without pointers. Every reader delivers events as this struct, and the
+//! native file stores them.
 //!
 //! The meaning of a field depends on the [`EventKind`]. Some kinds (extfrag, contention, bulk allocation)
 //! reuse fields for other values. Methods of [`Event`] return the other values under their own names.
@@ -12,7 +12,7 @@ pub use kind::EventKind;
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
-/// The value of [`Event::pfn`] for a failed allocation. The kernel records `-1UL` in this case.
+/// The value of [`Event::pfn`] for a failed allocation. The kernel records `-1UL` for such an allocation.
 pub const PFN_NONE: u64 = u64::MAX;
 
 /// The value of [`Event::migratetype`] for an event without a migratetype.
@@ -60,10 +60,10 @@ pub struct Event {
     /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`], this
     /// field and `refill` hold [`Event::call_site`].
     pub migratetype: i8,
-    /// The meaning of this field depends on the kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a page set
-    /// could hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
-    /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free. All other kinds
-    /// have 0.
+    /// The meaning of `refill` depends on the event's kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a page
+    /// set could hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
+    /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free.
+    /// [`EventKind::ContentionBegin`]: a part of the call site. In events of all other kinds, `refill` is 0.
     pub refill: u8,
     /// Interrupt state, bits of [`irq_flag`].
     pub irq_flags: u8,
@@ -135,8 +135,8 @@ impl Event {
         matches!(self.kind, EventKind::MmPageAlloc) && self.pfn == PFN_NONE
     }
 
-    /// Whether the event reports a free that no earlier event reported. True for `mm_page_free`, and for
-    /// `mm_pagevec_free` of Linux before 3.3.
+    /// Whether the event reports a free that no earlier event reported. Returns true for `mm_page_free`, and
+    /// for `mm_pagevec_free` of Linux before 3.3.
     #[must_use]
     pub const fn is_free(&self) -> bool {
         match self.kind {
@@ -228,7 +228,7 @@ impl Event {
         Some(u16::from_le_bytes([self.refill, self.migratetype as u8]))
     }
 
-    /// Stores a call site where [`Event::call_site`] reads it. A site of [`Event::CALL_SITES_MAX`] or more
+    /// Stores a call site where [`Event::call_site`] reads it. A `site` of [`Event::CALL_SITES_MAX`] or more
     /// does not fit, and is not stored.
     pub const fn set_call_site(&mut self, site: u16) {
         if site < Self::CALL_SITES_MAX {

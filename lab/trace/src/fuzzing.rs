@@ -1,5 +1,5 @@
 //! Functions that pass arbitrary bytes to every parser. The smoke tests and the targets in `fuzz/` use these
-//! functions. The functions are not a public interface.
+//! functions. These functions are not a public interface.
 //!
 //! Each function accepts any bytes and may return the text of an error. A function must not panic, and its
 //! memory is bounded by the number of bytes and the documented limits.
@@ -100,7 +100,7 @@ pub fn layout(text: &str) -> Result<(), String> {
 pub fn procfs(text: &str) {
     for options in [LayoutOptions::new(), LayoutOptions::new().page_size(65_536)] {
         let Ok(machine) = options.read_zoneinfo(Path::new(NAME), text) else { continue };
-        // TOML has no number above 2^63 - 1.
+        // A layout with a number above 2^63 - 1 cannot be written, because TOML has no such number.
         let Ok(written) = machine.to_toml() else { continue };
         assert_eq!(toml::from_str(&written), Ok(machine));
     }

@@ -17,8 +17,8 @@ pub enum SourceFormat {
     /// This project's own file (`.pgtrace`).
     #[default]
     Native,
-    /// A column file (`.pcpt`). No current reader reads such files, but a file that was converted from one
-    /// keeps this origin.
+    /// A column file (`.pcpt`). No current reader reads column files, but a native file that was converted
+    /// from a column file keeps this origin.
     Pcpt,
     /// Text of `/sys/kernel/tracing/trace`.
     Ftrace,
@@ -48,12 +48,13 @@ impl SourceFormat {
     }
 }
 
-/// Events that are missing or could not be used, by reason. The counts include every dropped event.
+/// Numbers of events that are missing or could not be used, by reason. If a reader drops an event, one of
+/// these fields counts the event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
-    /// Number of events that were overwritten in the ring before they were read. For `perf.data`: all events
-    /// that the file reports as lost.
+    /// Number of events that were overwritten in the ring before they were read. In a trace from `perf.data`,
+    /// this number counts all events that the file reports as lost.
     pub overrun: u64,
     /// Number of events that the kernel rejected because the ring was full.
     pub dropped: u64,
@@ -63,23 +64,24 @@ pub struct LostEvents {
     /// also counts pages that contradict themselves.
     pub gaps_of_unknown_size: u64,
     /// Number of lines, records and samples of events that this crate does not know. If Linux 2.6.32 printed
-    /// two lines for one free, the second line counts here too.
+    /// two lines for one free, `unknown_events` counts the second line too.
     pub unknown_events: u64,
     /// Number of lines that are neither events, nor comments, nor parts of call chains, nor reports of
     /// losses.
     pub unrecognised_lines: u64,
-    /// Number of malformed lines and samples of known events. Only lenient reading counts such lines and
-    /// samples. Strict reading returns an error instead.
+    /// Number of malformed lines and samples of known events. Only lenient reading counts malformed lines and
+    /// samples. Strict reading returns an error at a malformed line or sample.
     pub malformed_lines: u64,
     /// Number of lines longer than the limit.
     pub oversized_lines: u64,
-    /// Number of names of allocation flags that are not in the table. The event is kept without such a flag.
+    /// Number of names of allocation flags that are not in the table. A reader keeps the event, without the
+    /// unknown flag.
     pub unknown_gfp_names: u64,
-    /// Number of events whose time is earlier than the time of the event before them. Such events are kept
-    /// unchanged.
+    /// Number of events whose time is earlier than the time of the event before them. Readers keep events
+    /// that are out of order unchanged.
     pub out_of_order: u64,
-    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts such
-    /// blocks.
+    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts
+    /// damaged blocks.
     pub damaged_blocks: u64,
     /// Number of events that another program read from the ring.
     #[serde(default)]
@@ -105,8 +107,8 @@ impl LostEvents {
 pub struct Gap {
     /// The CPU.
     pub cpu: u16,
-    /// Time of the last event before the gap. If there is no such event, the time when recording was switched
-    /// on.
+    /// Time of the last event before the gap. If the CPU has no event before the gap, this is the time when
+    /// recording was switched on.
     pub after_ns: u64,
     /// Time of the first event after the gap.
     pub before_ns: u64,
@@ -119,7 +121,7 @@ pub struct Gap {
 /// fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
-    /// Format of the original trace file. Conversion does not change this field.
+    /// Format of the original trace file. A conversion to the native format does not change `source`.
     pub source: SourceFormat,
     /// The path of the file that the trace was read from. The native file does not store this path.
     #[serde(skip)]
@@ -140,11 +142,11 @@ pub struct TraceInfo {
     pub t_off_ns: Option<u64>,
     /// Number of CPUs, if the source gives this number outside a machine description.
     pub cpus: Option<u32>,
-    /// The machine.
+    /// Description of the recorded machine.
     pub machine: Option<Layout>,
-    /// State before the first event.
+    /// The allocator's state before the first event.
     pub before: Option<Snapshot>,
-    /// State after the last event.
+    /// The allocator's state after the last event.
     pub after: Option<Snapshot>,
     /// Samples of page sets by time. Each CPU sampled its own page sets while recording.
     pub samples: Vec<Sample>,
@@ -157,19 +159,19 @@ pub struct TraceInfo {
     pub pgalloc_delta: Option<u64>,
     /// Number of frames freed between `before` and `after`, according to `/proc/vmstat`.
     pub pgfree_delta: Option<u64>,
-    /// Threads of the recorder. Events of these threads do not belong to the recorded load.
+    /// Threads of the recorder. Events of the recorder's threads do not belong to the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
     /// Names of tasks, if the recorder was asked to keep them. `None` if the file has no names of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
-    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not name its
-    /// tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether its events
-    /// happened.
+    /// Tracepoints that were switched on, by the kernel's names. The list is empty if the source does not
+    /// name its tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether this
+    /// tracepoint's events happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
-    /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the values at the
-    /// beginning.
+    /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the settings at the
+    /// beginning of the recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setting_changes: Vec<SettingChange>,
     /// Events and facts that the recorder could not record. Each entry has the reason.
@@ -182,7 +184,7 @@ pub struct TraceInfo {
     /// gaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// How much recording slowed the command down. `None` if the slowdown was not measured.
+    /// The slowdown of the recorded command by recording. `None` if the slowdown was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
     /// Busy time of all CPUs together while recording, including the recorder's own time.
@@ -201,8 +203,8 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// Sentences about facts that are missing both in the trace and in `machine`. The machine's description
-    /// may come from another file.
+    /// Sentences about facts that are missing both in the trace and in `machine`. `machine` may come from
+    /// another file than the trace.
     #[must_use]
     pub fn assumptions(&self, machine: Option<&Layout>) -> Vec<String> {
         let of_machine = machine.into_iter().flat_map(|machine| &machine.assumed);

@@ -25,14 +25,15 @@ pub(crate) struct Input {
     /// Up to [`HEAD_BYTES`] bytes from the start.
     pub(crate) head: Vec<u8>,
     body: Body,
-    /// How many bytes of the file were read. If the file is a pipe, its length is not known.
+    /// Counts the bytes of the file that were read. If the file is a pipe, its length is not known.
     amount: Amount,
-    /// Becomes true when damage is met and skipped. `None` if damage is an error.
+    /// A flag that becomes true when damage is met and skipped. `None` if the reader returns an error at
+    /// damage.
     is_cut: Option<Arc<AtomicBool>>,
 }
 
 enum Body {
-    /// Not compressed.
+    /// The bytes of a file that is not compressed.
     Plain(Box<dyn Seekable>),
     /// The decompressed bytes after the head of a compressed file.
     Packed(Box<dyn ByteStream>),
@@ -52,7 +53,7 @@ impl Input {
             return Err(TraceError::file(path, "is a directory", "name a file"));
         }
         if !kind.is_file() {
-            // A pipe cannot be read twice, so treat it like the output of a decompressor.
+            // A pipe cannot be read twice, so treat a pipe like the output of a decompressor.
             return Self::from_stream(path, (Box::new(file), Amount::events(None)), strictness);
         }
         Self::from_seekable(path, Box::new(file), strictness)
@@ -109,12 +110,12 @@ impl Input {
         Ok(Self { head, body: Body::Packed(stream), amount, is_cut })
     }
 
-    /// A flag that shows whether damage was met so far. `None` if damage is an error.
+    /// A flag that shows whether damage was met so far. `None` if the reader returns an error at damage.
     pub(crate) fn is_cut(&self) -> Option<Arc<AtomicBool>> {
         self.is_cut.clone()
     }
 
-    /// How many bytes of the file there are, and how many were read so far.
+    /// The number of bytes in the file, and the number of bytes that were read so far.
     pub(crate) fn amount(&self) -> Amount {
         self.amount.clone()
     }
@@ -151,8 +152,8 @@ impl Input {
     }
 }
 
-/// Maximum bytes of a text that a person writes: a machine to simulate, a plan, parameters. Such texts have
-/// some kilobytes.
+/// Maximum bytes of a text that a person writes: a machine to simulate, a plan, parameters. Texts that a
+/// person writes have some kilobytes.
 pub const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads the text of a description, and decompresses it if needed. The text may be no larger than

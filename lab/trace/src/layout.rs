@@ -42,8 +42,8 @@ pub struct Layout {
     pub sysctls: Sysctls,
     /// NUMA nodes, by id.
     pub nodes: Vec<Node>,
-    /// Caches. A cache that several CPUs share has an entry for each CPU. Empty if the sharing of caches is
-    /// unknown.
+    /// Caches. A cache that several CPUs share has an entry for each CPU. The list is empty if the sharing of
+    /// caches is unknown.
     #[serde(default)]
     pub caches: Vec<Cache>,
     /// Zones that have frames, by node and kind.
@@ -66,8 +66,8 @@ pub struct Node {
     pub id: u16,
     /// CPUs that belong to the node.
     pub cpus: Vec<u32>,
-    /// Distance to each node by id. A node's distance to itself is 10. Empty if distances are unknown; each
-    /// other node then counts as 20.
+    /// Distance to each node by id. A node's distance to itself is 10. The list is empty if distances are
+    /// unknown. Unknown distances to other nodes count as 20.
     #[serde(default)]
     pub distances: Vec<u8>,
 }
@@ -103,8 +103,8 @@ pub enum CacheKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sysctls {
-    /// `percpu_pagelist_high_fraction`. With 0 the kernel tunes `high` itself. With another value, all page
-    /// sets of a zone together may hold the zone's managed pages divided by this value.
+    /// `percpu_pagelist_high_fraction`. If the setting is 0, the kernel tunes `high` itself. If the setting
+    /// is above 0, all page sets of a zone together may hold the zone's managed pages divided by the setting.
     pub percpu_pagelist_high_fraction: Option<u32>,
     /// `min_free_kbytes`: kibibytes that the kernel keeps free.
     pub min_free_kbytes: Option<u64>,
@@ -160,7 +160,7 @@ pub struct ZoneDescription {
 }
 
 impl ZoneDescription {
-    /// A zone without frames.
+    /// Makes the description of a zone without frames.
     #[must_use]
     pub const fn empty(node: u16, kind: ZoneKind) -> Self {
         Self {

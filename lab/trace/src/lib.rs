@@ -11,8 +11,9 @@
 //!                                               └───────► convert ─► .pgtrace
 //! ```
 //!
-//! Input may be damaged or malicious. On such input, every parser returns a [`TraceError`] with file, place
-//! and remedy, and never panics. A length in a file is checked before memory is reserved for it.
+//! Input may be damaged or malicious. On damaged or malicious input, every parser returns a [`TraceError`]
+//! with file, place and remedy, and never panics. A length in a file is checked before memory is reserved for
+//! it.
 #![forbid(unsafe_code)]
 
 mod ahead;

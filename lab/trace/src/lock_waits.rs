@@ -31,8 +31,8 @@ pub struct LockWaits {
     unpaired: u64,
 }
 
-/// A task and the lock that the task waits for. A task may have two entries: its own wait, and the wait of an
-/// interrupt that came meanwhile.
+/// A task and the lock that the task waits for. A task may have two entries: the task's own wait, and the
+/// wait of an interrupt that came during the task's wait.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     pid: u32,

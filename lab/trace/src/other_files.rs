@@ -56,7 +56,7 @@ pub(crate) fn what_is(head: &[u8]) -> Option<OtherFile> {
 /// Whether the file at `path` is a copy of `/proc/zoneinfo`, which can become a layout.
 ///
 /// # Errors
-/// The file cannot be read.
+/// An error if the file cannot be read.
 pub fn is_zoneinfo(path: &Path) -> Result<bool, TraceError> {
     let input = Input::open(path)?;
     Ok(what_is(&input.head) == Some(OtherFile::Zoneinfo))

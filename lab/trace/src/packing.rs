@@ -33,10 +33,10 @@ impl Packing {
         if head.starts_with(xz::MAGIC) {
             Some(Self::Xz)
         } else if head.starts_with(b"\x1f\x8b") {
-            // RFC 1952, section 2.3.1.
+            // Source: RFC 1952, section 2.3.1.
             Some(Self::Gzip)
         } else if head.starts_with(b"\x28\xb5\x2f\xfd") {
-            // RFC 8878, section 3.1.1.
+            // Source: RFC 8878, section 3.1.1.
             Some(Self::Zstd)
         } else {
             None

@@ -15,13 +15,14 @@ pub trait TraceReader: Send {
     /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// How much there is to read, and how much was read. Take this before the first read, to show progress.
+    /// The size of the trace, and how much of the trace was read. To show progress, call this function before
+    /// the first read, and keep the [`Amount`].
     fn amount(&self) -> Amount {
         Amount::events(self.info().events)
     }
 
     /// Replaces the contents of `events` by the next events, at most [`BLOCK_EVENTS_MAX`], and returns their
-    /// number. The number is 0 at the end. The memory of `events` is reused.
+    /// number. At the end of the trace, the number is 0. The memory of `events` is reused.
     ///
     /// # Errors
     /// An error if the trace is damaged or cannot be read. A further read after an error returns the end or
@@ -29,9 +30,9 @@ pub trait TraceReader: Send {
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError>;
 
     /// Whether one of the remaining events is a tick ([`Event::is_tick`]). Looks ahead as far as needed, in
-    /// bounded memory. This call does not change what the next read returns. [`TraceReader::lost`] includes
-    /// losses met while looking ahead. Text can be read only once, so the events before the first tick wait
-    /// in a temporary file. `progress` is called from time to time.
+    /// bounded memory. A call of `has_ticks` does not change what the next read returns.
+    /// [`TraceReader::lost`] includes losses met while looking ahead. Text can be read only once, so the
+    /// events before the first tick wait in a temporary file. `progress` is called from time to time.
     ///
     /// # Errors
     /// The errors of reading all events.
@@ -40,7 +41,7 @@ pub trait TraceReader: Send {
     /// Events that are missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
 
-    /// Moves to the first event at or after `ts_ns`. Only readers with an index can move.
+    /// Moves to the first event at or after `ts_ns`. Only readers of files with an index can move to a time.
     ///
     /// # Errors
     /// An error if this format can only be read from the beginning, or if the trace is damaged.

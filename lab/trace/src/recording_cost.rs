@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// with a recorder, and one run without.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingCost {
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub rounds: u32,
     /// Additional elapsed time, in per cent.
     pub wall_percent: Option<CostRange>,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::procfs::{Buddyinfo, Pagetypeinfo, ProcError, Vmstat, Zoneinfo};
 
-/// The state before or after the recorded command.
+/// The allocator's state before or after the recorded command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {

@@ -49,8 +49,8 @@ impl From<Task> for Fields {
 }
 
 impl Tasks {
-    /// Maximum number of tasks. With this many tasks, the description in the file stays far below its size
-    /// limit.
+    /// Maximum number of tasks. With the maximum number of tasks, the description in the file stays far below
+    /// its size limit.
     pub const TASKS_MAX: usize = 1 << 18;
 
     /// All tasks, in the order of addition.
@@ -105,7 +105,7 @@ pub struct TaskIndex<'a> {
 }
 
 impl<'a> TaskIndex<'a> {
-    /// The task that had this number at this time. The kernel reuses numbers, so the time is needed.
+    /// The task that had this number at this time. The kernel reuses numbers of tasks, so the time is needed.
     #[must_use]
     pub fn find(&self, tid: u32, at_ns: u64) -> Option<&'a Task> {
         let found = self.by_tid.get(&tid)?;

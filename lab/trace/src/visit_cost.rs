@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::recording_cost::CostRange;
 
 /// CPU time of a zone visit, measured with a loop of page faults under two limits of page sets. Only the
-/// limit differs, so the visits cause the whole difference in CPU time. The cost per visit is this difference
-/// divided by the number of additional visits. The cost per page is the difference divided by the number of
-/// additional pages that visits moved.
+/// limit differs between the two runs, so the visits cause the whole difference in CPU time. The cost per
+/// visit is the difference in CPU time divided by the number of additional visits. The cost per page is the
+/// difference in CPU time divided by the number of additional pages that visits moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VisitCost {
     /// CPU time of a visit in nanoseconds, including the time to move its pages.
@@ -16,7 +16,7 @@ pub struct VisitCost {
     pub page_ns: CostRange,
     /// Pages per visit during the measurement.
     pub pages_per_visit: f64,
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub rounds: u32,
     /// The CPU's model.
     pub cpu: String,

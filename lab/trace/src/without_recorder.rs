@@ -13,8 +13,8 @@ use crate::{
 /// Removes the events of pages that the threads in [`TraceInfo::recorder_pids`] allocated: the allocations,
 /// and the frees by any task.
 ///
-/// Events of refills and drains are not removed, even if the recorder caused them, because they also moved
-/// pages of other tasks. The reader keeps the recorder's frames in memory.
+/// Events of refills and drains are not removed, even if the recorder caused these events, because a refill
+/// or drain may also move pages of other tasks. The reader keeps the recorder's frames in memory.
 pub struct WithoutRecorder<R> {
     reader: R,
     info: TraceInfo,

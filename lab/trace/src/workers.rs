@@ -23,7 +23,8 @@ pub(crate) fn start<W: Send + 'static, R: Send + 'static>(
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((piece, place)) = next else { return };
-            // The send fails only if the caller has dropped the receiver. The result is then not needed.
+            // The send fails only if the caller has dropped the receiver. A result without a receiver is not
+            // needed.
             drop(place.send(work(piece)));
         }
     };

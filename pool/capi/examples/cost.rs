@@ -3,7 +3,7 @@
 //!
 //! In each round, one process measures four ways: two loops in Rust, C with libpageset.a, and C with
 //! libpageset.so. The example prints the medians and quartiles of the rounds, in nanoseconds to allocate and
-//! free a page. It also prints the differences between C and Rust in the same round.
+//! free a page. The example also prints the differences between C and Rust in the same round.
 //!
 //! In the row `Rust`, the pool is inlined into the loop. The row `Rust, called` calls functions that do not
 //! know the order in advance. C cannot be faster than this row.
@@ -19,7 +19,7 @@ use pageset::{Order, Pages, Pool, ReturnPolicy, Worker};
 const ROUNDS: usize = 101;
 /// The number of pages that one round allocates.
 const PAGES: usize = 200_000;
-/// The same number as in cost.c.
+/// The number of pages that a thread holds at a time, the same number as in cost.c.
 const HELD: usize = 256;
 
 type Run = extern "C" fn(*mut c_void, usize) -> c_int;
@@ -189,7 +189,8 @@ fn per_page(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e9 / PAGES as f64
 }
 
-/// In each round, measures the four ways one after the other. Then prints a table of their times.
+/// In each round, measures the four ways one after the other. After all rounds, prints a table of their
+/// times.
 fn table(name: &str, mut run: impl FnMut(usize) -> f64) {
     (0..4).map(&mut run).for_each(drop);
     let rounds: Vec<_> = (0..ROUNDS).map(|_| [run(0), run(1), run(2), run(3)]).collect();

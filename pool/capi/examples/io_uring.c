@@ -1,6 +1,7 @@
 /*
- * Pages of a pool as registered buffers of io_uring: the kernel pins them once, and not for each read and
- * write. Needs no privileges, but room in `ulimit -l` for the buffers. Build:
+ * Pages of a pool as registered buffers of io_uring: the kernel pins the pages once, and not for each read
+ * and write. The program needs no privileges, but the limit `ulimit -l` must have room for the buffers.
+ * Build:
  *     cc io_uring.c $(pkg-config --cflags --libs pageset) -o io_uring
  *
  * A registered page stays allocated until the program closes the ring. The pool gives only free pages back to

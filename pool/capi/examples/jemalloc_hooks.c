@@ -1,6 +1,6 @@
 /*
- * Extents of jemalloc from a pool. jemalloc keeps them until its arena is destroyed, as it does with memory of
- * mmap on Linux (opt.retain). It splits and merges extents, and purges idle ones. So the hooks note the runs that
+ * Extents of jemalloc from a pool. jemalloc keeps extents until their arena is destroyed, as with memory of mmap
+ * on Linux (opt.retain). jemalloc splits, merges and purges extents. So the hooks note the runs that
  * they handed out.
  *
  * The rules of hooks: jemalloc(3), "arena.<i>.extent_hooks". A hook that returns `true` refuses.

@@ -4,34 +4,36 @@
  *
  * Results. Every function that can fail returns 0 or a number of errno.h, and pageset_message explains the
  * error. After an error nothing has changed, unless the function's description says otherwise. A function
- * writes its results to variables, and the caller passes their addresses. EBADF means that there is no such
- * pool, or that it belongs to another copy of the library. EPERM means that this process is a child of fork,
- * and the pool belongs to its parent. ENOTRECOVERABLE means that pageset itself has a bug.
+ * writes its results to variables, and the caller passes the addresses of these variables. EBADF means that
+ * the handle names no pool, or a pool of another copy of the library. EPERM means that this process is a
+ * child of fork, and the pool belongs to the child's parent. ENOTRECOVERABLE means that pageset itself has a
+ * bug.
  *
  * Promises. The caller promises that a pointer to a variable, struct, array or string is NULL or valid, and
  * that no other thread changes the data during the call. Handles and pages may be any pointer: the library
- * looks them up, and returns an error for a wrong pointer.
+ * looks each handle and page up, and returns an error for a wrong pointer.
  *
  * Threads. Any thread may call every function at any time, with two exceptions. While a thread destroys a
- * pool, no other thread may be inside of a call on the pool. Two threads must not free the same pages at the same moment.
- * Pages belong to no thread.
+ * pool, no other thread may be inside of a call on the pool. Two threads must not free the same pages at the
+ * same moment. Pages belong to no thread.
  *
  * Signal handlers. A handler may call pageset_alloc, pageset_alloc_zeroed and pageset_free, and no other
- * function. The handler may have interrupted its thread inside a call on the same pool. In this case, an
- * allocation may get EAGAIN. A free returns 0, and the pages are freed a little later. The pool's thread
- * blocks all signals.
+ * function. If the handler has interrupted its thread inside of a call on the same pool, an allocation by the
+ * handler may get EAGAIN. A free by such a handler returns 0, and the pages are freed a little later. The
+ * pool's thread blocks all signals.
  *
  * The heap. Only pageset_create, pageset_get_backing and pageset_get_nodes use the heap. If the heap is
- * exhausted, they return ENOMEM. A free never uses the heap. To start a thread, the system's libraries use the
- * heap. If the heap is exhausted, they end the program. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so do
- * pageset_set_returns, and pageset_populate with more than one thread.
+ * exhausted, these functions return ENOMEM. A free never uses the heap. To start a thread, the system's
+ * libraries use the heap. If the heap is exhausted, these libraries end the program. pageset_create with
+ * PAGESET_WORKER_THREAD starts a thread, and so do pageset_set_returns with PAGESET_WORKER_THREAD, and
+ * pageset_populate with more than one thread.
  *
  * Unloading. The shared library stays in memory after dlclose, because threads may have been interrupted in
  * its code.
  *
- * Fork. A child can read pages of the parent's pools (unless PAGESET_FORK_HIDE). Every call that would change
- * a pool or look into it gets EPERM. The child may make pools of its own. With PAGESET_FORK_HAND_OVER, it may
- * take a pool over when the parent has ended.
+ * Fork. A child of fork can read pages of its parent's pools, except with PAGESET_FORK_HIDE. In the child,
+ * every call that would change a pool of the parent or look into this pool gets EPERM. The child may make
+ * pools of its own. With PAGESET_FORK_HAND_OVER, the child may take a pool over when the parent has ended.
  */
 #ifndef PAGESET_H
 #define PAGESET_H
@@ -50,7 +52,7 @@ extern "C" {
 
 
 /*
- Bytes of a page, which is a block of order 0.
+ Number of bytes of a page. A page is a block of order 0.
  */
 #define PAGESET_PAGE_BYTES 4096
 
@@ -60,12 +62,12 @@ extern "C" {
 #define PAGESET_MAX_ORDER 10
 
 /*
- Pages of the largest block. pageset_alloc_exact also allocates longer runs.
+ Number of pages of the largest block. pageset_alloc_exact also allocates longer runs.
  */
 #define PAGESET_MAX_PAGE_COUNT 1024
 
 /*
- The most pools of a process at a time.
+ The largest number of pools that a process may have at a time.
  */
 #define PAGESET_MAX_POOLS 4096
 
@@ -93,13 +95,13 @@ extern "C" {
 /*
  PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool, otherwise
  PAGESET_BACKING_THP. The pool also gets PAGESET_BACKING_THP if any other error prevents hugetlb, or if
- fork is neither PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells what the
- pool got. With hugetlb, children share the parent's memory.
+ fork is neither PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells which of
+ the two backings the pool got. With PAGESET_BACKING_HUGETLB, children of fork share the parent's pages.
  */
 #define PAGESET_BACKING_HUGETLB_OR_THP 4
 
 /*
- Memory comes from the node of the CPU that touches it first.
+ Each page comes from the node of the CPU that first touches the page.
  */
 #define PAGESET_NUMA_FIRST_TOUCH 0
 
@@ -115,7 +117,7 @@ extern "C" {
 
 /*
  A child of fork sees a copy of the pages. The pages of a memfd and of hugetlb are not copied: the child
- shares them.
+ shares these pages with its parent.
  */
 #define PAGESET_FORK_COPY 0
 
@@ -125,8 +127,8 @@ extern "C" {
 #define PAGESET_FORK_HIDE 1
 
 /*
- A child of fork sees a copy, as with PAGESET_FORK_COPY. When its parent has ended, it may become the
- pool's owner by pageset_take_over. The memory must be private and not locked.
+ A child of fork sees a copy, as with PAGESET_FORK_COPY. When the parent has ended, the child may become
+ the pool's owner by pageset_take_over. The pool's memory must be private and not locked.
  */
 #define PAGESET_FORK_HAND_OVER 2
 
@@ -148,7 +150,7 @@ extern "C" {
 #define PAGESET_FAST_PATH_AUTO 0
 
 /*
- A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for this lock.
+ A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for a CPU's lock.
  */
 #define PAGESET_FAST_PATH_LOCKS 1
 
@@ -179,8 +181,8 @@ typedef struct pageset_pool pageset_pool;
 typedef int (*pageset_shortage)(void *context, size_t bytes);
 
 /*
- The configuration of a pool. pageset_config_init fills it with the defaults. Each field's description ends
- with its default, in parentheses.
+ The configuration of a pool. pageset_config_init fills a configuration with the defaults. Each field's
+ description ends with its default, in parentheses.
  */
 typedef struct pageset_config {
   /*
@@ -211,8 +213,8 @@ typedef struct pageset_config {
   size_t huge_page_bytes;
   /*
    The program's own memory, which the pool uses instead of the system's memory. The region has `bytes`
-   bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region,
-   `backing` is ignored. NULL for memory of the system. (NULL)
+   bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use the region. With a
+   region, `backing` is ignored. NULL stands for memory of the system. (NULL)
    */
   void *region;
   /*
@@ -250,7 +252,8 @@ typedef struct pageset_config {
   uint64_t return_interval_ns;
   /*
    The most bytes of whole pageblocks that the pool gives back to the system in one second. Each scan may
-   give back at least one pageblock. The limit applies again to parts (part_bytes). (4 GiB)
+   give back at least one pageblock. A second limit of the same size applies to parts of pageblocks (see
+   part_bytes). (4 GiB)
    */
   uint64_t return_bytes_per_second;
   /*
@@ -260,7 +263,7 @@ typedef struct pageset_config {
   uint64_t keep_bytes;
   /*
    Each scan clears up to this many free pageblocks of 2 MiB, so that pageset_alloc_zeroed need not clear
-   them. (0)
+   these pageblocks. (0)
    */
   uint32_t prezero_blocks;
   /*
@@ -271,17 +274,18 @@ typedef struct pageset_config {
   uint32_t pinned;
   /*
    Scans give back parts of at least this number of contiguous free bytes, although other pages of the
-   pageblock are in use. With 4096 they give back single pages, and with 0 they give back no parts. To
-   give a part back costs about a microsecond. Each of its pages costs a page fault at its next use. (0)
+   pageblock are in use. With 4096, scans give back single pages, and with 0, no parts. To give a part
+   back costs about a microsecond. Each page that went back costs a page fault at its next use. (0)
    */
   uint64_t part_bytes;
   /*
-   Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
-   used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
-   of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
-   the allocation tries again. Allocations in it, also from other pools, may fail, and call no such
-   function. It must not wait for a lock that its thread holds during an allocation: it would wait for
-   ever. It must return, without longjmp or a C++ exception. (NULL)
+   A function of the program that frees pages, for example by evicting from a cache. An allocation that
+   finds no memory, or no capacity, calls on_shortage. The allocating thread passes shortage_context and
+   the number of wanted bytes. The thread holds no lock of the pool, so on_shortage may call the pool. If
+   on_shortage returns another number than 0, the allocation tries again. on_shortage must return 0 if it
+   has freed nothing. Allocations inside of on_shortage, also from other pools, may fail, and do not call
+   on_shortage. on_shortage must not wait for a lock that its thread holds during an allocation, because
+   the wait would never end. on_shortage must return, without longjmp or a C++ exception. (NULL)
    */
   pageset_shortage on_shortage;
   /*
@@ -292,8 +296,9 @@ typedef struct pageset_config {
 
 /*
  Reports the progress of pageset_populate: the number of resident bytes, and of all bytes to populate. Any
- thread of pageset_populate may call the function, but two calls never overlap. If the result is not 0, the
- work ends. The function must return, without longjmp or a C++ exception.
+ thread of pageset_populate may call the function, but two calls never overlap. If the function returns
+ another number than 0, pageset_populate ends its work. The function must return, without longjmp or a C++
+ exception.
  */
 typedef int (*pageset_progress)(void *context, size_t done_bytes, size_t total_bytes);
 
@@ -359,8 +364,8 @@ typedef struct pageset_stats {
    */
   uint64_t rseq_restarts;
   /*
-   Frees that the pool refused late, when it emptied an array. The cause: two threads freed the same
-   pages at the same moment.
+   Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
+   two threads freed the same pages at the same moment.
    */
   uint64_t bad_frees;
   /*
@@ -376,11 +381,11 @@ typedef struct pageset_stats {
    */
   uint64_t returned_bytes;
   /*
-   Bytes that the pool gave back and then used again.
+   Bytes that the pool gave back to the system and used again later.
    */
   uint64_t refaulted_bytes;
   /*
-   Nanoseconds that the pool spent to give memory back.
+   Nanoseconds that the pool spent to give memory back to the system.
    */
   uint64_t return_time_ns;
   /*
@@ -389,9 +394,9 @@ typedef struct pageset_stats {
    */
   uint64_t metadata_bytes;
   /*
-   How often a drain failed because the system refused membarrier(2). The cause is a filter of system
-   calls that was installed after the pool was made. Pages in arrays then neither form larger blocks nor
-   go back to the system.
+   How often a drain failed because the system refused membarrier(2). The system refuses this call if a
+   filter of system calls was installed after the pool was made. While drains fail, pages in arrays
+   neither form larger blocks nor go back to the system.
    */
   uint64_t array_drains_refused;
 } pageset_stats;
@@ -433,8 +438,9 @@ typedef struct pageset_backing {
    */
   uint64_t locked_bytes;
   /*
-   The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, it tells what the pool
-   got. 4096 means transparent huge pages, which do not change a mapping's page size.
+   The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, this page size tells
+   which backing the pool got. 4096 means transparent huge pages, which do not change a mapping's page
+   size.
    */
   uint64_t page_bytes;
 } pageset_backing;
@@ -467,8 +473,8 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 /*
  Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
  Writes the pool's handle to *pool. A page takes memory when the program first touches it. The pool's
- tables take 20 KiB and 617 KiB for each GiB of address space, and less memory: about 100 KiB in a new pool
- of 1 GiB.
+ tables take 20 KiB of address space, and 617 KiB more for each GiB of the pool. Only the used parts of the
+ tables take memory: about 100 KiB in a new pool of 1 GiB.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
  library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
@@ -479,15 +485,16 @@ int pageset_create(const struct pageset_config *config, struct pageset_pool **po
 
 /*
  Destroys a pool and unmaps its memory. The program must have freed all pages of the pool. No other thread
- may be inside of a call on this pool. Later calls on it get EBADF. O(pages that were touched).
+ may be inside of a call on this pool. Later calls on the destroyed pool get EBADF. O(pages that were
+ touched).
 
  Errors: EBUSY (the program has not freed all pages), EBADF, EPERM.
  */
 int pageset_destroy(struct pageset_pool *pool);
 
 /*
- Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified.
- Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
+ Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. The contents of the block are
+ unspecified. Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
 
  Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity
  is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
@@ -495,16 +502,16 @@ int pageset_destroy(struct pageset_pool *pool);
 int pageset_alloc(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Does the same as pageset_alloc, and makes all bytes zero. If the pool knows that memory is zero, the call
- does not clear it again.
+ Does the same as pageset_alloc, and makes all bytes of the block zero. The call does not clear memory that
+ the pool knows to be zero.
 
  Errors: as pageset_alloc.
  */
 int pageset_alloc_zeroed(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Allocates exactly page_count contiguous pages of 4 KiB, up to the whole pool, aligned to a page. Their
- contents are unspecified. Free the pages by pageset_free_exact or pageset_free_run.
+ Allocates exactly page_count contiguous pages of 4 KiB, up to the whole pool, aligned to a page. The
+ contents of the pages are unspecified. Free the pages by pageset_free_exact or pageset_free_run.
 
  Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
  */
@@ -512,8 +519,8 @@ int pageset_alloc_exact(struct pageset_pool *pool, size_t page_count, void **pag
 
 /*
  Allocates contiguous memory of `bytes`, rounded up to pages of 4 KiB, up to the whole pool, aligned to a
- page. Its contents are unspecified. Free the run by pageset_free_run. A run of more than 4 MiB needs a
- search, which takes longer in a larger pool.
+ page. The contents of the run are unspecified. Free the run by pageset_free_run. A run of more than 4 MiB
+ needs a search, which takes longer in a larger pool.
 
  Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
  */
@@ -523,15 +530,15 @@ int pageset_alloc_run(struct pageset_pool *pool, size_t bytes, void **pages);
  Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. If there is enough address
  space, a pool of 1 GiB or more itself begins at a multiple of 1 GiB. The contents are unspecified. Free
  the memory by pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how
- many of its bytes are in huge pages. pageset_collapse asks the system for transparent huge pages.
+ many bytes of the pool are in huge pages. pageset_collapse asks the system for transparent huge pages.
 
  Errors: EINVAL (pages is NULL); otherwise as pageset_alloc.
  */
 int pageset_alloc_gib(struct pageset_pool *pool, void **pages);
 
 /*
- Does the same as pageset_alloc_run, and makes all bytes zero. If the pool knows that memory is zero, the
- call does not clear it again.
+ Does the same as pageset_alloc_run, and makes all bytes of the run zero. The call does not clear memory
+ that the pool knows to be zero.
 
  Errors: as pageset_alloc_run.
  */
@@ -539,8 +546,8 @@ int pageset_alloc_run_zeroed(struct pageset_pool *pool, size_t bytes, void **pag
 
 /*
  Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
- begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and
- frees its ends.
+ begins at a multiple of 4 MiB. If the pool's beginning is no multiple of align, the pool looks for a run
+ that is longer than `bytes` by align, and frees the two ends of this run.
 
  Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
  */
@@ -567,10 +574,11 @@ int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order
 /*
  Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
  the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
- call fails. Before the call returns fewer pages, it calls on_shortage with the missing bytes, until that
- function returns 0. Free each page separately, with order 0.
+ call fails. Before the call returns fewer pages than page_count, it calls on_shortage with the missing
+ bytes, until on_shortage returns 0. Free each page separately, with order 0.
 
- Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
+ Errors: as pageset_alloc, but only if no page was allocated. If page_count is 0, the call allocates
+ nothing, which is no error.
  */
 int pageset_alloc_bulk(struct pageset_pool *pool, size_t page_count, void **pages, size_t *got);
 
@@ -601,20 +609,21 @@ int pageset_free_run(struct pageset_pool *pool, void *pages);
 
 /*
  Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
- once. Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then
- knows that the pages are zero. *returned_bytes (may be NULL) is the number of bytes that the call gave
- back. The number is 0 if the pool gives no memory back (see pageset_trim), or if the system refuses the
- pages. To discard 2 MiB takes about 20 us.
+ once. Use this call for pages that you do not need again soon, such as the pages of a balloon. The pool
+ knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that the
+ call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the system
+ refuses the pages. To discard 2 MiB takes about 20 us.
 
  Errors: the errors of pageset_free. An error changes nothing.
  */
 int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, size_t *returned_bytes);
 
 /*
- Gives the memory of count of page_count contiguous pages back to the system, beginning at index first. The
- program keeps all pages. The pages that went back then read as zeros, and take memory again at the next
- write. *returned_bytes (may be NULL) is the number of bytes that the call gave back. The number is 0, and
- nothing has changed, if the pool gives no memory back (see pageset_trim) or the system refuses the pages.
+ Gives the memory of count of page_count contiguous pages back to the system. The first of these count
+ pages has the index `first`. The program keeps all pages. The pages that went back read as zeros, and take
+ memory again at the next write. *returned_bytes (may be NULL) is the number of bytes that the call gave
+ back. *returned_bytes is 0, and nothing has changed, if the pool gives no memory back (see pageset_trim)
+ or the system refuses the pages.
 
  Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
  EPERM. An error changes nothing.
@@ -637,8 +646,8 @@ int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, siz
 
 /*
  Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
- pageset_split. The program frees all of them together then, as page_count + next_count pages. Both may
- also come from two allocations.
+ pageset_split. After this call, the program frees all these pages together, as page_count + next_count
+ pages. The pages may come from two allocations.
 
  Errors: EINVAL (the program does not have page_count pages here, or next_count pages behind them), EBADF,
  EPERM. An error changes nothing.
@@ -647,15 +656,16 @@ int pageset_join(struct pageset_pool *pool, void *pages, size_t page_count, size
 
 /*
  Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
- be NULL) is the number of freed pages, which is also the index of that page.
+ be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
+ not free.
 
- Errors: the error of pageset_free for that page, or EINVAL if pages is NULL.
+ Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
  */
 int pageset_free_bulk(struct pageset_pool *pool, size_t page_count, void *const *pages, size_t *freed);
 
 /*
- Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the others at
- once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
+ Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the other pages
+ at once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
 
  Errors: EINVAL (the program does not have page_count pages here, keep_count is 0, or the kept pages reach
  beyond page_count), EBADF, EPERM. An error changes nothing.
@@ -674,9 +684,10 @@ int pageset_shrink(struct pageset_pool *pool,
  bytes.
 
  Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
- EBADF, EPERM. After an error, memory that is resident stays resident. If the system starts no thread, the
- other threads do its work. To start a thread, the system's libraries use the heap. If the heap is
- exhausted, they end the program. With 1 thread, the call starts none.
+ EBADF, EPERM. After an error, memory that is resident stays resident. If the system cannot start a thread,
+ the call's other threads do the work of this thread. To start a thread, the system's libraries use the
+ heap. If the heap is exhausted, these libraries end the program. If threads is 1, the call starts no
+ thread.
  */
 int pageset_populate(struct pageset_pool *pool,
                      size_t bytes,
@@ -689,9 +700,9 @@ int pageset_populate(struct pageset_pool *pool,
  Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
  no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
  in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may be NULL)
- is the number of bytes that are now in huge pages. The number is 0 before Linux 6.1. It is also 0 for a
- pinned pool of small pages, because every address must keep its page. The call takes about 100 us for each
- 2 MiB.
+ is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes is also
+ 0 for a pinned pool of small pages, because every address must keep its page. The call takes about 100 us
+ for each 2 MiB.
 
  Errors: EBADF, EPERM.
  */
@@ -718,8 +729,9 @@ int pageset_tick(struct pageset_pool *pool, uint64_t *returned_bytes, int *more)
 /*
  Takes free memory out of service until at most `bytes` are in service, or puts memory back into service,
  up to the size that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in
- service afterwards. If too little memory is free, the number is more than `bytes`, although the capacity
- falls to `bytes`. In this case, call pageset_resize again after the program has freed pages.
+ service afterwards. If too little memory is free, *bytes_in_service is more than `bytes`, although the
+ capacity falls to `bytes`. To take more memory out of service, call pageset_resize again after the program
+ has freed pages.
 
  Errors: EBADF, EPERM.
  */
@@ -728,10 +740,11 @@ int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_ser
 /*
  Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use this
  call in a program that makes its pool before daemon(3). The call waits up to wait_ns nanoseconds for the
- end of the parent. From then on, the pool works as it did in the parent. The child has the pages that the
- forking thread had. The pages of the parent's other threads stay in use for ever. A child can also take
- over its grandparent's pool, if its parent did not. If the pool was registered with a device, register it
- again. In the process that owns the pool, the call does nothing.
+ end of the parent. After the call, the pool works in this process as before in the parent. The child has
+ the pages that the forking thread had. The pages of the parent's other threads stay in use for ever. A
+ child can also take over its grandparent's pool, if its parent did not take the pool over. If the pool was
+ registered with a device, register the pool again. In the process that owns the pool, the call does
+ nothing.
 
  Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
  PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
@@ -743,7 +756,7 @@ int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 /*
  Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
  of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and
- part_bytes. If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
+ part_bytes. If config is NULL, the call uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
  pool's thread if the pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the
  thread.
 
@@ -764,8 +777,9 @@ int pageset_set_capacity(struct pageset_pool *pool, size_t bytes);
 
 /*
  Pins or unpins the pool. When a call with pinned 1 has returned, every address of the pool keeps its page.
- After a call with 0, memory may go back again. Use this call if you register the pool with a device for a
- time. Pin the pool before you register it, and unpin it after you have unregistered it.
+ After a call with pinned 0, memory may go back to the system again. Use this call if you register the pool
+ with a device for a time. Pin the pool before you register it with the device, and unpin the pool after
+ you have unregistered it.
 
  Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
  */
@@ -789,7 +803,7 @@ int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, si
 /*
  Reads a counter of the allocator behind the arrays by its name: "adopted", "claimed", "published",
  "closed", "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
- "contended_lines", "below_low", "failed". The book's page on the C library explains them.
+ "contended_lines", "below_low", "failed". The book's page on the C library explains these counters.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */
@@ -797,8 +811,8 @@ int pageset_get_counter(struct pageset_pool *pool, const char *name, uint64_t *v
 
 /*
  Reports the memory that the pool really has. Pass sizeof(pageset_backing) as struct_bytes. The call reads
- /proc/self/smaps, so it takes time in proportion to the process's mappings. In a child of fork, it reports
- the child's own memory.
+ /proc/self/smaps, so it takes time in proportion to the process's mappings. In a child of fork, the call
+ reports the child's own memory.
 
  Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (backing is NULL, or
  struct_bytes is too small), EBADF.
@@ -808,7 +822,7 @@ int pageset_get_backing(struct pageset_pool *pool, struct pageset_backing *backi
 /*
  Reports the pool's resident memory for each node. Writes at most nodes_max entries. *count is the number
  of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
- not tell.
+ not tell the nodes of memory.
 
  Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
  */
@@ -828,10 +842,10 @@ int pageset_order_for_bytes(size_t bytes, unsigned int *order);
 
 /*
  Finds the pool that the pages at an address belong to. *pool is this pool, and *bytes is the size of the
- pages. Both may be NULL. A program that keeps only a pointer can free its pages by pageset_find and
- pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
+ pages. pool and bytes may be NULL. A program that keeps only a pointer can free its pages by pageset_find
+ and pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 
- Errors: EINVAL (the program has no pages that begin here). In this case, *pool is NULL and *bytes is 0.
+ Errors: EINVAL (the program has no pages that begin here). After EINVAL, *pool is NULL and *bytes is 0.
  */
 int pageset_find(const void *pages, struct pageset_pool **pool, size_t *bytes);
 
@@ -853,15 +867,15 @@ int pageset_get_start(struct pageset_pool *pool, void **start);
 /*
  *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB. Other
  processes can map the file. A mapping of huge pages must consist of whole huge pages. pageset_destroy
- closes the descriptor, so pass a dup of it to other processes. No process may change the bytes of free
- pages through the file, because the pool remembers which free pages are zero.
+ closes the descriptor, so pass a dup of the descriptor to other processes. No process may change the bytes
+ of free pages through the file, because the pool remembers which free pages are zero.
 
  Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
  */
 int pageset_get_memfd(struct pageset_pool *pool, int *memfd);
 
 /*
- *uses_rseq is 1 if the pool's fast path uses restartable sequences, and 0 if it uses locks.
+ *uses_rseq is 1 if the pool's fast path uses restartable sequences, and 0 if the fast path uses locks.
 
  Errors: EINVAL (uses_rseq is NULL), EBADF.
  */

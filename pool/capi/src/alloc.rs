@@ -10,8 +10,8 @@ use crate::entry::Entry;
 use crate::failure::{BAD_ORDER, Failure, NULL_OUTPUT, number};
 use crate::pools::{PoolHandle, find, open};
 
-/// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified.
-/// Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
+/// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. The contents of the block are
+/// unspecified. Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
 ///
 /// Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity
 /// is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
@@ -43,8 +43,8 @@ extern "C" fn alloc_slow(
     hand_out(pool, pages, |pool| pool.alloc(order_of(order)?).map_err(Failure::from))
 }
 
-/// Does the same as pageset_alloc, and makes all bytes zero. If the pool knows that memory is zero, the call
-/// does not clear it again.
+/// Does the same as pageset_alloc, and makes all bytes of the block zero. The call does not clear memory that
+/// the pool knows to be zero.
 ///
 /// Errors: as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -56,8 +56,8 @@ pub extern "C" fn pageset_alloc_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_zeroed(order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates exactly page_count contiguous pages of 4 KiB, up to the whole pool, aligned to a page. Their
-/// contents are unspecified. Free the pages by pageset_free_exact or pageset_free_run.
+/// Allocates exactly page_count contiguous pages of 4 KiB, up to the whole pool, aligned to a page. The
+/// contents of the pages are unspecified. Free the pages by pageset_free_exact or pageset_free_run.
 ///
 /// Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -70,8 +70,8 @@ pub extern "C" fn pageset_alloc_exact(
 }
 
 /// Allocates contiguous memory of `bytes`, rounded up to pages of 4 KiB, up to the whole pool, aligned to a
-/// page. Its contents are unspecified. Free the run by pageset_free_run. A run of more than 4 MiB needs a
-/// search, which takes longer in a larger pool.
+/// page. The contents of the run are unspecified. Free the run by pageset_free_run. A run of more than 4 MiB
+/// needs a search, which takes longer in a larger pool.
 ///
 /// Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -86,7 +86,7 @@ pub extern "C" fn pageset_alloc_run(
 /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. If there is enough address
 /// space, a pool of 1 GiB or more itself begins at a multiple of 1 GiB. The contents are unspecified. Free
 /// the memory by pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how
-/// many of its bytes are in huge pages. pageset_collapse asks the system for transparent huge pages.
+/// many bytes of the pool are in huge pages. pageset_collapse asks the system for transparent huge pages.
 ///
 /// Errors: EINVAL (pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -97,8 +97,8 @@ pub extern "C" fn pageset_alloc_gib(
     hand_out(pool, pages, |pool| pool.alloc_gib().map_err(Failure::from))
 }
 
-/// Does the same as pageset_alloc_run, and makes all bytes zero. If the pool knows that memory is zero, the
-/// call does not clear it again.
+/// Does the same as pageset_alloc_run, and makes all bytes of the run zero. The call does not clear memory
+/// that the pool knows to be zero.
 ///
 /// Errors: as pageset_alloc_run.
 #[unsafe(no_mangle)]
@@ -111,8 +111,8 @@ pub extern "C" fn pageset_alloc_run_zeroed(
 }
 
 /// Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
-/// begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and
-/// frees its ends.
+/// begins at a multiple of 4 MiB. If the pool's beginning is no multiple of align, the pool looks for a run
+/// that is longer than `bytes` by align, and frees the two ends of this run.
 ///
 /// Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
 #[unsafe(no_mangle)]
@@ -157,10 +157,11 @@ pub extern "C" fn pageset_alloc_at(
 
 /// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
 /// the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
-/// call fails. Before the call returns fewer pages, it calls on_shortage with the missing bytes, until that
-/// function returns 0. Free each page separately, with order 0.
+/// call fails. Before the call returns fewer pages than page_count, it calls on_shortage with the missing
+/// bytes, until on_shortage returns 0. Free each page separately, with order 0.
 ///
-/// Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
+/// Errors: as pageset_alloc, but only if no page was allocated. If page_count is 0, the call allocates
+/// nothing, which is no error.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_bulk(
     pool: *mut PoolHandle,
@@ -188,7 +189,7 @@ pub extern "C" fn pageset_alloc_bulk(
     })
 }
 
-/// Allocates pages by `alloc`, and writes their address.
+/// Allocates pages by `alloc`, and writes the address of the first page to `address`.
 #[inline(always)]
 fn hand_out(
     pool: *mut PoolHandle,

@@ -20,8 +20,8 @@ pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [Mayb
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: the array is not null, aligned and not too large. By the header, the caller promises its
-    // length.
+    // SAFETY: the array is not null, aligned and not too large. By the header, the caller promises the
+    // array's length.
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Fai
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: the array is not null, aligned and not too large. By the header, the caller promises its
-    // length.
+    // SAFETY: the array is not null, aligned and not too large. By the header, the caller promises the
+    // array's length.
     Ok(unsafe { slice::from_raw_parts(start, count) })
 }
 

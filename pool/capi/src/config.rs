@@ -11,13 +11,13 @@ use pageset::{
 use crate::failure::{Failure, number};
 use crate::sized::{self, Grows};
 
-/// Bytes of a page, which is a block of order 0.
+/// Number of bytes of a page. A page is a block of order 0.
 pub const PAGESET_PAGE_BYTES: usize = 4096;
 /// The largest order: a block of 4 MiB.
 pub const PAGESET_MAX_ORDER: u32 = 10;
-/// Pages of the largest block. pageset_alloc_exact also allocates longer runs.
+/// Number of pages of the largest block. pageset_alloc_exact also allocates longer runs.
 pub const PAGESET_MAX_PAGE_COUNT: usize = 1024;
-/// The most pools of a process at a time.
+/// The largest number of pools that a process may have at a time.
 pub const PAGESET_MAX_POOLS: usize = 4096;
 
 /// Private memory, in transparent huge pages where the system has them.
@@ -31,11 +31,11 @@ pub const PAGESET_BACKING_MEMFD: u32 = 2;
 pub const PAGESET_BACKING_PLAIN: u32 = 3;
 /// PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool, otherwise
 /// PAGESET_BACKING_THP. The pool also gets PAGESET_BACKING_THP if any other error prevents hugetlb, or if
-/// fork is neither PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells what the
-/// pool got. With hugetlb, children share the parent's memory.
+/// fork is neither PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells which of
+/// the two backings the pool got. With PAGESET_BACKING_HUGETLB, children of fork share the parent's pages.
 pub const PAGESET_BACKING_HUGETLB_OR_THP: u32 = 4;
 
-/// Memory comes from the node of the CPU that touches it first.
+/// Each page comes from the node of the CPU that first touches the page.
 pub const PAGESET_NUMA_FIRST_TOUCH: u32 = 0;
 /// Memory comes from numa_node only.
 pub const PAGESET_NUMA_BIND: u32 = 1;
@@ -43,12 +43,12 @@ pub const PAGESET_NUMA_BIND: u32 = 1;
 pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
 
 /// A child of fork sees a copy of the pages. The pages of a memfd and of hugetlb are not copied: the child
-/// shares them.
+/// shares these pages with its parent.
 pub const PAGESET_FORK_COPY: u32 = 0;
 /// A child of fork does not see the pages, and this makes the fork faster.
 pub const PAGESET_FORK_HIDE: u32 = 1;
-/// A child of fork sees a copy, as with PAGESET_FORK_COPY. When its parent has ended, it may become the
-/// pool's owner by pageset_take_over. The memory must be private and not locked.
+/// A child of fork sees a copy, as with PAGESET_FORK_COPY. When the parent has ended, the child may become
+/// the pool's owner by pageset_take_over. The pool's memory must be private and not locked.
 pub const PAGESET_FORK_HAND_OVER: u32 = 2;
 
 /// The memory may be swapped out.
@@ -60,7 +60,7 @@ pub const PAGESET_RESIDENCY_LOCKED: u32 = 1;
 /// Restartable sequences if the system has them and the environment variable PAGESET_RSEQ is not 0, otherwise
 /// locks.
 pub const PAGESET_FAST_PATH_AUTO: u32 = 0;
-/// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for this lock.
+/// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for a CPU's lock.
 pub const PAGESET_FAST_PATH_LOCKS: u32 = 1;
 
 /// A thread of the pool gives idle memory back to the system, and sleeps while no memory is idle.
@@ -71,8 +71,8 @@ pub const PAGESET_WORKER_NONE: u32 = 1;
 /// The value of keep_bytes that stands for 2 % of the pool, at most 32 MiB.
 pub const PAGESET_KEEP_DEFAULT: u64 = u64::MAX;
 
-/// The configuration of a pool. pageset_config_init fills it with the defaults. Each field's description ends
-/// with its default, in parentheses.
+/// The configuration of a pool. pageset_config_init fills a configuration with the defaults. Each field's
+/// description ends with its default, in parentheses.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
@@ -91,8 +91,8 @@ pub struct Config {
     /// 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
     /// The program's own memory, which the pool uses instead of the system's memory. The region has `bytes`
-    /// bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region,
-    /// `backing` is ignored. NULL for memory of the system. (NULL)
+    /// bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use the region. With a
+    /// region, `backing` is ignored. NULL stands for memory of the system. (NULL)
     pub region: *mut c_void,
     /// The nodes, if numa is PAGESET_NUMA_INTERLEAVE. Bit n stands for node n. (0)
     pub numa_nodes: u64,
@@ -112,28 +112,30 @@ pub struct Config {
     /// found it free. (100 ms)
     pub return_interval_ns: u64,
     /// The most bytes of whole pageblocks that the pool gives back to the system in one second. Each scan may
-    /// give back at least one pageblock. The limit applies again to parts (part_bytes). (4 GiB)
+    /// give back at least one pageblock. A second limit of the same size applies to parts of pageblocks (see
+    /// part_bytes). (4 GiB)
     pub return_bytes_per_second: u64,
     /// The bytes of whole free pageblocks that scans leave resident, or PAGESET_KEEP_DEFAULT.
     /// (PAGESET_KEEP_DEFAULT)
     pub keep_bytes: u64,
     /// Each scan clears up to this many free pageblocks of 2 MiB, so that pageset_alloc_zeroed need not clear
-    /// them. (0)
+    /// these pageblocks. (0)
     pub prezero_blocks: u32,
     /// With 1, every address keeps its page until the pool is destroyed, and the pool gives no memory back to
     /// the system. Use 1 if you register the whole pool: as buffers of io_uring, or memory of RDMA, AF_XDP,
     /// vhost or VFIO. Otherwise use 0. (0)
     pub pinned: u32,
     /// Scans give back parts of at least this number of contiguous free bytes, although other pages of the
-    /// pageblock are in use. With 4096 they give back single pages, and with 0 they give back no parts. To
-    /// give a part back costs about a microsecond. Each of its pages costs a page fault at its next use. (0)
+    /// pageblock are in use. With 4096, scans give back single pages, and with 0, no parts. To give a part
+    /// back costs about a microsecond. Each page that went back costs a page fault at its next use. (0)
     pub part_bytes: u64,
-    /// Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
-    /// used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
-    /// of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
-    /// the allocation tries again. Allocations in it, also from other pools, may fail, and call no such
-    /// function. It must not wait for a lock that its thread holds during an allocation: it would wait for
-    /// ever. It must return, without longjmp or a C++ exception. (NULL)
+    /// A function of the program that frees pages, for example by evicting from a cache. An allocation that
+    /// finds no memory, or no capacity, calls on_shortage. The allocating thread passes shortage_context and
+    /// the number of wanted bytes. The thread holds no lock of the pool, so on_shortage may call the pool. If
+    /// on_shortage returns another number than 0, the allocation tries again. on_shortage must return 0 if it
+    /// has freed nothing. Allocations inside of on_shortage, also from other pools, may fail, and do not call
+    /// on_shortage. on_shortage must not wait for a lock that its thread holds during an allocation, because
+    /// the wait would never end. on_shortage must return, without longjmp or a C++ exception. (NULL)
     pub on_shortage: ShortageCallback,
     /// The first argument of on_shortage. (NULL)
     pub shortage_context: *mut c_void,
@@ -219,8 +221,8 @@ impl Config {
             other => return bad("pinned", other, "0 or 1"),
         };
         if let Some(call) = self.on_shortage {
-            // Keep the pointer as a number, because other threads use it too. Only the program reads the
-            // memory behind it.
+            // Keep the pointer as a number, because other threads pass the pointer to the function too. Only
+            // the program reads the memory behind the pointer.
             let context = self.shortage_context.expose_provenance();
             builder =
                 builder.on_shortage(move |bytes| call(ptr::with_exposed_provenance_mut(context), bytes) != 0);

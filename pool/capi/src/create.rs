@@ -10,8 +10,8 @@ use crate::pools::{self, PoolHandle, open};
 
 /// Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
 /// Writes the pool's handle to *pool. A page takes memory when the program first touches it. The pool's
-/// tables take 20 KiB and 617 KiB for each GiB of address space, and less memory: about 100 KiB in a new pool
-/// of 1 GiB.
+/// tables take 20 KiB of address space, and 617 KiB more for each GiB of the pool. Only the used parts of the
+/// tables take memory: about 100 KiB in a new pool of 1 GiB.
 ///
 /// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
 /// library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
@@ -31,7 +31,8 @@ pub extern "C" fn pageset_create(
 }
 
 /// Destroys a pool and unmaps its memory. The program must have freed all pages of the pool. No other thread
-/// may be inside of a call on this pool. Later calls on it get EBADF. O(pages that were touched).
+/// may be inside of a call on this pool. Later calls on the destroyed pool get EBADF. O(pages that were
+/// touched).
 ///
 /// Errors: EBUSY (the program has not freed all pages), EBADF, EPERM.
 #[unsafe(no_mangle)]

@@ -13,9 +13,9 @@ use crate::held::Held;
 /// A pool, and a table of the pages that C has.
 ///
 /// # Invariants
-/// `held` has a mark for each frame. The mark of the first frame of pages that C has is their number. If the
-/// number of pages is too large for one mark, the next two marks have further bits of this number. All other
-/// marks are empty.
+/// `held` has a mark for each frame. If pages that C has begin at a frame, the frame's mark is the number of
+/// these pages. If the number of pages is too large for one mark, the next two marks have further bits of
+/// this number. All other marks are empty.
 ///
 /// The marks are read and written without atomic exchanges, because one locked instruction costs more than an
 /// allocation and its free together. Race: two threads free the same page at the same moment, and both
@@ -23,8 +23,8 @@ use crate::held::Held;
 pub(crate) struct Entry {
     /// The handle of the pool.
     pub(crate) handle: usize,
-    /// The orders whose arrays are used by restartable sequences, by their number. With 16 entries, an index
-    /// below 16 needs no bounds check.
+    /// The index of an entry is the number of an order. The entry is not `None` if restartable sequences use
+    /// the arrays of this order. With 16 entries, an index below 16 needs no bounds check.
     cached: [Option<CachedOrder>; 16],
     pub(crate) pool: Pool,
     held: Box<[AtomicU16]>,
@@ -77,8 +77,8 @@ impl Entry {
 
     /// Takes a block back from C, and puts it into this CPU's array.
     ///
-    /// After `Unpushed`, call [`free_unpushed`](Self::free_unpushed). The result has no data, so that the
-    /// caller keeps no registers for it.
+    /// After `Unpushed`, call [`free_unpushed`](Self::free_unpushed). A `Push` has no data, so that the
+    /// caller keeps no registers for the result.
     #[inline(always)]
     pub(crate) fn push(&self, address: usize, order: usize) -> Push {
         let Some(Some(order)) = self.cached.get(order).copied() else { return Push::Refused };
@@ -87,16 +87,17 @@ impl Entry {
         if held.load(Relaxed) != Held::block(order).0 {
             return Push::Refused;
         }
-        // Clear the mark before the push. After the push, another thread may have the block.
+        // Clear the mark before the push. After the push, another thread may get the block and set its mark.
         held.store(Held::NOTHING.0, Relaxed);
-        // SAFETY: by the invariant, C had this block. Its mark is now cleared, so the block has no owner.
+        // SAFETY: by the invariant, C had this block. The block's mark was cleared above, so no other code
+        // can free the block.
         if unsafe { self.pool.push_frame(frame as u32, order) } { Push::Done } else { Push::Unpushed }
     }
 
     /// Frees a block after [`push`](Self::push) has returned `Unpushed`.
     ///
     /// # Errors
-    /// `EPERM`. In this case, C still has the block.
+    /// `EPERM` in a child of `fork`. After `EPERM`, C still has the block.
     pub(crate) fn free_unpushed(&self, address: usize, page_count: usize) -> Result<(), Failure> {
         let frame = self.frame(address);
         self.note(frame, page_count);
@@ -124,7 +125,7 @@ impl Entry {
         self.held.iter().skip(frame).zip(marks).for_each(|(held, _)| held.store(Held::NOTHING.0, Relaxed));
     }
 
-    /// The number of pages that C has at an address. `None` if no pages begin there.
+    /// The number of pages that C has at an address. `None` if no pages of C begin at this address.
     pub(crate) fn page_count(&self, address: usize) -> Option<usize> {
         let frame = self.frame(address);
         let mark = |at: usize| self.held.get(frame.checked_add(at)?).map(|held| Held(held.load(Relaxed)));
@@ -141,8 +142,8 @@ impl Entry {
         match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {
             Some(raw) if !self.pool.is_in_child() => {
                 self.forget(frame, page_count);
-                // SAFETY: by the invariant, C had these pages, so `into_raw` gave them up. Their marks are
-                // now cleared, so the pages have no owner.
+                // SAFETY: by the invariant, C had these pages, so `into_raw` gave them up. `forget` cleared
+                // the marks of these pages, so no other code can take the pages back.
                 Ok(unsafe { Pages::from_raw(&self.pool, raw) })
             }
             _ => Err(self.why_not(address, page_count)),
@@ -157,7 +158,8 @@ impl Entry {
         self.take_back(address, self.page_count(address).unwrap_or(0))
     }
 
-    /// The frame that begins at an address. If no frame begins there, a number beyond the pool.
+    /// The number of the frame that begins at an address. If no frame of the pool begins at this address, a
+    /// number beyond the pool's frames.
     #[inline(always)]
     fn frame(&self, address: usize) -> usize {
         // For an address inside of a page, the rotation moves the low bits to the top.

@@ -31,10 +31,10 @@ pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut Maybe
 }
 
 /// Finds the pool that the pages at an address belong to. *pool is this pool, and *bytes is the size of the
-/// pages. Both may be NULL. A program that keeps only a pointer can free its pages by pageset_find and
-/// pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
+/// pages. pool and bytes may be NULL. A program that keeps only a pointer can free its pages by pageset_find
+/// and pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 ///
-/// Errors: EINVAL (the program has no pages that begin here). In this case, *pool is NULL and *bytes is 0.
+/// Errors: EINVAL (the program has no pages that begin here). After EINVAL, *pool is NULL and *bytes is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_find(
     pages: *const c_void,
@@ -83,8 +83,8 @@ pub extern "C" fn pageset_get_start(
 
 /// *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB. Other
 /// processes can map the file. A mapping of huge pages must consist of whole huge pages. pageset_destroy
-/// closes the descriptor, so pass a dup of it to other processes. No process may change the bytes of free
-/// pages through the file, because the pool remembers which free pages are zero.
+/// closes the descriptor, so pass a dup of the descriptor to other processes. No process may change the bytes
+/// of free pages through the file, because the pool remembers which free pages are zero.
 ///
 /// Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
 #[unsafe(no_mangle)]
@@ -104,7 +104,7 @@ pub extern "C" fn pageset_get_memfd(pool: *mut PoolHandle, memfd: Option<&mut Ma
     })
 }
 
-/// *uses_rseq is 1 if the pool's fast path uses restartable sequences, and 0 if it uses locks.
+/// *uses_rseq is 1 if the pool's fast path uses restartable sequences, and 0 if the fast path uses locks.
 ///
 /// Errors: EINVAL (uses_rseq is NULL), EBADF.
 #[unsafe(no_mangle)]

@@ -1,5 +1,5 @@
-//! The failure of a call: a number for the program, and a message for its log. Neither uses the heap, because
-//! the heap may be exhausted, or a pool may be the heap's own memory.
+//! The failure of a call: a number for the program, and a message for its log. A failure does not use the
+//! heap, because the heap may be exhausted, or may itself take its memory from a pool.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -11,7 +11,7 @@ use pageset::{AllocError, BuildError};
 
 use crate::text::{Os, Text};
 
-/// A failure. If its reason is `Text`, the words are already in the thread's `TEXT`.
+/// A failure. If a failure's reason is `Text`, the words are already in the thread's `TEXT`.
 pub(crate) struct Failure {
     errno: c_int,
     reason: Reason,
@@ -30,7 +30,7 @@ enum Reason {
 
 thread_local! {
     // These values have no destructors, because the first use of a value with a destructor uses the heap. The
-    // values are cells, because a signal handler may interrupt a use of them.
+    // values are cells, because a signal handler may interrupt the use of a value.
     static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
     static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
     static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };
@@ -41,8 +41,8 @@ impl Failure {
         Self { errno, reason: Reason::Words(words) }
     }
 
-    /// Makes a failure with these words. The words replace the thread's `TEXT`, so the caller must report the
-    /// failure.
+    /// Makes a failure with the message `words`. The words replace the thread's `TEXT`, so the caller must
+    /// report the failure.
     pub(crate) fn with_text(errno: c_int, words: fmt::Arguments<'_>) -> Self {
         let mut text = Text::EMPTY;
         // Words that do not fit are cut off.
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn message() -> String {
-        // SAFETY: a string, until the next call of this thread.
+        // SAFETY: the pointer is to a string, which stays valid until this thread calls the library again.
         unsafe { CStr::from_ptr(pageset_message()) }.to_str().unwrap().to_owned()
     }
 

@@ -69,10 +69,10 @@ pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) ->
 }
 
 /// Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
-/// once. Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then
-/// knows that the pages are zero. *returned_bytes (may be NULL) is the number of bytes that the call gave
-/// back. The number is 0 if the pool gives no memory back (see pageset_trim), or if the system refuses the
-/// pages. To discard 2 MiB takes about 20 us.
+/// once. Use this call for pages that you do not need again soon, such as the pages of a balloon. The pool
+/// knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that the
+/// call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the system
+/// refuses the pages. To discard 2 MiB takes about 20 us.
 ///
 /// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
@@ -90,10 +90,11 @@ pub extern "C" fn pageset_discard(
     })
 }
 
-/// Gives the memory of count of page_count contiguous pages back to the system, beginning at index first. The
-/// program keeps all pages. The pages that went back then read as zeros, and take memory again at the next
-/// write. *returned_bytes (may be NULL) is the number of bytes that the call gave back. The number is 0, and
-/// nothing has changed, if the pool gives no memory back (see pageset_trim) or the system refuses the pages.
+/// Gives the memory of count of page_count contiguous pages back to the system. The first of these count
+/// pages has the index `first`. The program keeps all pages. The pages that went back read as zeros, and take
+/// memory again at the next write. *returned_bytes (may be NULL) is the number of bytes that the call gave
+/// back. *returned_bytes is 0, and nothing has changed, if the pool gives no memory back (see pageset_trim)
+/// or the system refuses the pages.
 ///
 /// Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
 /// EPERM. An error changes nothing.
@@ -149,8 +150,8 @@ pub extern "C" fn pageset_split(
 }
 
 /// Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
-/// pageset_split. The program frees all of them together then, as page_count + next_count pages. Both may
-/// also come from two allocations.
+/// pageset_split. After this call, the program frees all these pages together, as page_count + next_count
+/// pages. The pages may come from two allocations.
 ///
 /// Errors: EINVAL (the program does not have page_count pages here, or next_count pages behind them), EBADF,
 /// EPERM. An error changes nothing.
@@ -178,9 +179,10 @@ pub extern "C" fn pageset_join(
 }
 
 /// Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
-/// be NULL) is the number of freed pages, which is also the index of that page.
+/// be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
+/// not free.
 ///
-/// Errors: the error of pageset_free for that page, or EINVAL if pages is NULL.
+/// Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_bulk(
     pool: *mut PoolHandle,
@@ -204,8 +206,8 @@ pub extern "C" fn pageset_free_bulk(
     })
 }
 
-/// Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the others at
-/// once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
+/// Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the other pages
+/// at once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
 ///
 /// Errors: EINVAL (the program does not have page_count pages here, keep_count is 0, or the kept pages reach
 /// beyond page_count), EBADF, EPERM. An error changes nothing.

@@ -4,8 +4,8 @@ use pageset::{CachedOrder, Order};
 
 /// The mark of a frame. The mark is 0 if no pages of C begin at the frame. For a block of an order that
 /// arrays have, the mark is the order's bits, so that the fast path only compares. Above 0x8000, the mark is
-/// a number of pages, or a third of the bits of a larger number. The other two thirds are at the next two
-/// frames.
+/// a number of pages, or a third of the bits of a larger number. The other two thirds of a larger number's
+/// bits are the marks of the next two frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(pub(crate) u16);
 
@@ -39,7 +39,7 @@ impl Held {
         [first, Self::NOTHING, Self::NOTHING]
     }
 
-    /// The number of pages at the frame of the first mark. `None` if no pages begin there.
+    /// The number of pages that begin at the frame of the first mark. `None` if no pages begin at this frame.
     pub(crate) fn page_count(marks: Marks) -> Option<usize> {
         let [first, ..] = marks;
         let mut orders = (0..).map_while(Order::new);

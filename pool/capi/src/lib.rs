@@ -1,11 +1,11 @@
 //! The pool for C: `pageset.h`.
 //!
 //! Every function returns 0 or a number of `errno.h`, and [`pageset_message`] explains the error. The library
-//! trusts no handle and no page: it looks handles up, and a table has the pages that C has. So a wrong call
-//! changes nothing and gets an error.
+//! trusts no handle and no page. The library looks each handle up, and keeps a table of the pages that C has.
+//! So a call with a wrong handle or page changes nothing and gets an error.
 //!
 //! `create` and `config` make pools, and `alloc` and `free` serve pages. `memory` has calls on a whole pool,
-//! `report` has counters, and `facts` has constants. All of them find a pool by its handle in `pools`.
+//! `report` has counters, and `facts` has constants. All these modules find a pool by its handle in `pools`.
 //! `entry` has one `Entry` for each pool. An `Entry` marks in `held` which pages the C program has. `failure`
 //! has errors and their messages (`text`), `sized` has structs that grow with versions, and `array` has
 //! arrays of a caller.

@@ -1,5 +1,5 @@
-//! Calls on the whole memory of a pool: they make the memory resident, give it back to the system, or resize
-//! the pool.
+//! Calls on the whole memory of a pool, for example to make the memory resident, to give free memory back to
+//! the system, or to resize the pool.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -15,8 +15,9 @@ use crate::failure::{FORKED, Failure, number};
 use crate::pools::{PoolHandle, open};
 
 /// Reports the progress of pageset_populate: the number of resident bytes, and of all bytes to populate. Any
-/// thread of pageset_populate may call the function, but two calls never overlap. If the result is not 0, the
-/// work ends. The function must return, without longjmp or a C++ exception.
+/// thread of pageset_populate may call the function, but two calls never overlap. If the function returns
+/// another number than 0, pageset_populate ends its work. The function must return, without longjmp or a C++
+/// exception.
 pub type ProgressCallback =
     Option<extern "C" fn(context: *mut c_void, done_bytes: usize, total_bytes: usize) -> c_int>;
 
@@ -34,9 +35,10 @@ pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
 /// bytes.
 ///
 /// Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
-/// EBADF, EPERM. After an error, memory that is resident stays resident. If the system starts no thread, the
-/// other threads do its work. To start a thread, the system's libraries use the heap. If the heap is
-/// exhausted, they end the program. With 1 thread, the call starts none.
+/// EBADF, EPERM. After an error, memory that is resident stays resident. If the system cannot start a thread,
+/// the call's other threads do the work of this thread. To start a thread, the system's libraries use the
+/// heap. If the heap is exhausted, these libraries end the program. If threads is 1, the call starts no
+/// thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_populate(
     pool: *mut PoolHandle,
@@ -53,8 +55,8 @@ pub extern "C" fn pageset_populate(
         let done_bytes = done_bytes.unwrap_or(&mut nowhere).write(0);
         let entry = own(pool)?;
         let threads = NonZeroUsize::new(threads as usize).ok_or(NO_THREAD)?;
-        // Keep the pointer as a number, because other threads use it too. Only the program reads the memory
-        // behind it.
+        // Keep the pointer as a number, because other threads pass the pointer to the function too. Only the
+        // program reads the memory behind the pointer.
         let context = context.expose_provenance();
         let outcome = entry.pool.populate(bytes, threads, |state| {
             *done_bytes = state.done_bytes;
@@ -75,9 +77,9 @@ pub extern "C" fn pageset_populate(
 /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
 /// no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
 /// in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may be NULL)
-/// is the number of bytes that are now in huge pages. The number is 0 before Linux 6.1. It is also 0 for a
-/// pinned pool of small pages, because every address must keep its page. The call takes about 100 us for each
-/// 2 MiB.
+/// is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes is also
+/// 0 for a pinned pool of small pages, because every address must keep its page. The call takes about 100 us
+/// for each 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -130,8 +132,9 @@ pub extern "C" fn pageset_tick(
 
 /// Takes free memory out of service until at most `bytes` are in service, or puts memory back into service,
 /// up to the size that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in
-/// service afterwards. If too little memory is free, the number is more than `bytes`, although the capacity
-/// falls to `bytes`. In this case, call pageset_resize again after the program has freed pages.
+/// service afterwards. If too little memory is free, *bytes_in_service is more than `bytes`, although the
+/// capacity falls to `bytes`. To take more memory out of service, call pageset_resize again after the program
+/// has freed pages.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -149,10 +152,11 @@ pub extern "C" fn pageset_resize(
 
 /// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use this
 /// call in a program that makes its pool before daemon(3). The call waits up to wait_ns nanoseconds for the
-/// end of the parent. From then on, the pool works as it did in the parent. The child has the pages that the
-/// forking thread had. The pages of the parent's other threads stay in use for ever. A child can also take
-/// over its grandparent's pool, if its parent did not. If the pool was registered with a device, register it
-/// again. In the process that owns the pool, the call does nothing.
+/// end of the parent. After the call, the pool works in this process as before in the parent. The child has
+/// the pages that the forking thread had. The pages of the parent's other threads stay in use for ever. A
+/// child can also take over its grandparent's pool, if its parent did not take the pool over. If the pool was
+/// registered with a device, register the pool again. In the process that owns the pool, the call does
+/// nothing.
 ///
 /// Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
 /// PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
@@ -178,7 +182,7 @@ pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_in
 
 /// Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
 /// of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and
-/// part_bytes. If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
+/// part_bytes. If config is NULL, the call uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
 /// pool's thread if the pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the
 /// thread.
 ///
@@ -208,8 +212,9 @@ pub extern "C" fn pageset_set_capacity(pool: *mut PoolHandle, bytes: usize) -> c
 }
 
 /// Pins or unpins the pool. When a call with pinned 1 has returned, every address of the pool keeps its page.
-/// After a call with 0, memory may go back again. Use this call if you register the pool with a device for a
-/// time. Pin the pool before you register it, and unpin it after you have unregistered it.
+/// After a call with pinned 0, memory may go back to the system again. Use this call if you register the pool
+/// with a device for a time. Pin the pool before you register it with the device, and unpin the pool after
+/// you have unregistered it.
 ///
 /// Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
 #[unsafe(no_mangle)]

@@ -1,9 +1,9 @@
 //! Finds the pool of a handle.
 //!
-//! A handle has the type of a pointer, but is a number. Its low bits are the index of a slot. Its other bits
-//! are a number that no other pool ever has, not even in another copy of the library. The library looks
-//! handles up, and never follows them as pointers. The functions that find, make and destroy a pool take no
-//! lock and wait for no thread, so a child of `fork` may also call them.
+//! A handle has the type of a pointer, but is a number. The low bits of a handle are the index of a slot. The
+//! other bits of a handle are a number that no other pool ever has, not even in another copy of the library.
+//! The library looks handles up, and never follows them as pointers. The functions that find, make and
+//! destroy a pool take no lock and wait for no thread, so a child of `fork` may also call them.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -30,8 +30,8 @@ pub struct PoolHandle {
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
 /// The start and the end of the memory of each slot's pool. This table is separate from the entries, because
-/// another thread may destroy a pool during a search for an address. The search must not read the entry of
-/// such a pool.
+/// another thread may destroy a pool during a search for an address. A search must not read the entry of a
+/// destroyed pool.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
 /// Returns the entry of a handle, if the handle names a pool.
@@ -59,8 +59,8 @@ pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
         start.load(Relaxed) <= address && address < end.load(Relaxed)
     };
     let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
-    // SAFETY: as for `find`. The header forbids other threads to destroy a pool while the caller has pages of
-    // this pool.
+    // SAFETY: the pointer is null or valid, as in `find`. The header forbids other threads to destroy a pool
+    // while the caller has pages of this pool.
     unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
 }
 
 /// The number of the pool that is made after `made` other pools. Each copy of the library in a process begins
-/// with another number, which depends on the copy's address. So for example the shared library refuses a
-/// handle of the static library.
+/// with another number, which depends on the copy's address. Because the numbers differ, the shared library
+/// for example refuses a handle of the static library.
 fn number(made: usize) -> usize {
     let place = ptr::from_ref(&MADE).addr();
     // A multiplication by the golden ratio spreads the first numbers evenly. Source: Knuth, The Art of
@@ -108,7 +108,7 @@ fn number(made: usize) -> usize {
     (first + made) % NUMBERS + 1
 }
 
-/// Removes a pool from its slot. From then on, all calls refuse its handle.
+/// Removes a pool from its slot. After the removal, all calls refuse the pool's handle.
 pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];

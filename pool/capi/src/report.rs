@@ -49,8 +49,8 @@ pub struct Stats {
     pub array_drains: u64,
     /// The number of restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Frees that the pool refused late, when it emptied an array. The cause: two threads freed the same
-    /// pages at the same moment.
+    /// Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
+    /// two threads freed the same pages at the same moment.
     pub bad_frees: u64,
     /// Bytes that allocations of zeroed memory have cleared.
     pub cleared_bytes: u64,
@@ -58,16 +58,16 @@ pub struct Stats {
     pub prezeroed_bytes: u64,
     /// Bytes that the pool gave back to the system.
     pub returned_bytes: u64,
-    /// Bytes that the pool gave back and then used again.
+    /// Bytes that the pool gave back to the system and used again later.
     pub refaulted_bytes: u64,
-    /// Nanoseconds that the pool spent to give memory back.
+    /// Nanoseconds that the pool spent to give memory back to the system.
     pub return_time_ns: u64,
     /// Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
     /// part of the metadata is resident.
     pub metadata_bytes: u64,
-    /// How often a drain failed because the system refused membarrier(2). The cause is a filter of system
-    /// calls that was installed after the pool was made. Pages in arrays then neither form larger blocks nor
-    /// go back to the system.
+    /// How often a drain failed because the system refused membarrier(2). The system refuses this call if a
+    /// filter of system calls was installed after the pool was made. While drains fail, pages in arrays
+    /// neither form larger blocks nor go back to the system.
     pub array_drains_refused: u64,
 }
 
@@ -100,8 +100,9 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, it tells what the pool
-    /// got. 4096 means transparent huge pages, which do not change a mapping's page size.
+    /// The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, this page size tells
+    /// which backing the pool got. 4096 means transparent huge pages, which do not change a mapping's page
+    /// size.
     pub page_bytes: u64,
 }
 
@@ -164,7 +165,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
 
 /// Reads a counter of the allocator behind the arrays by its name: "adopted", "claimed", "published",
 /// "closed", "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
-/// "contended_lines", "below_low", "failed". The book's page on the C library explains them.
+/// "contended_lines", "below_low", "failed". The book's page on the C library explains these counters.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -185,8 +186,8 @@ pub extern "C" fn pageset_get_counter(
 }
 
 /// Reports the memory that the pool really has. Pass sizeof(pageset_backing) as struct_bytes. The call reads
-/// /proc/self/smaps, so it takes time in proportion to the process's mappings. In a child of fork, it reports
-/// the child's own memory.
+/// /proc/self/smaps, so it takes time in proportion to the process's mappings. In a child of fork, the call
+/// reports the child's own memory.
 ///
 /// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (backing is NULL, or
 /// struct_bytes is too small), EBADF.
@@ -223,7 +224,7 @@ pub extern "C" fn pageset_get_backing(
 
 /// Reports the pool's resident memory for each node. Writes at most nodes_max entries. *count is the number
 /// of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
-/// not tell.
+/// not tell the nodes of memory.
 ///
 /// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
 #[unsafe(no_mangle)]

@@ -2,7 +2,8 @@
 //! size that it was built with.
 //!
 //! Each struct begins with its size in bytes and its version. Fields that only the program knows must be
-//! zero. Fields that only the library knows get their defaults. (The system call clone3 has the same rule.)
+//! zero. Fields that only the library knows get their defaults. The system call clone3 treats its struct in
+//! the same way.
 
 use std::{fmt, ptr, slice};
 
@@ -20,7 +21,7 @@ const HEAD_BYTES: usize = size_of::<usize>() + size_of::<u32>();
 ///
 /// # Safety
 /// The type is `repr(C)`, and begins with a `usize` (its size) and a `u32` (its version). Any bytes are a
-/// valid value.
+/// valid value of the type.
 pub(crate) unsafe trait Grows: Copy {
     /// The struct's name in the header.
     const NAME: &'static str;
@@ -29,7 +30,8 @@ pub(crate) unsafe trait Grows: Copy {
     fn head(&mut self) -> (&mut usize, &mut u32);
 }
 
-/// Reads a program's struct. Fields that the program does not know keep their values of `value`.
+/// Reads a program's struct. A field that the program does not know keeps the value that the field has in
+/// `value`.
 pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     let bad =
         |errno, what: fmt::Arguments<'_>| Err(Failure::with_text(errno, format_args!("{}: {what}", T::NAME)));
@@ -47,9 +49,9 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     }
     let known = bytes.min(size_of::<T>());
     // SAFETY: the caller promises `bytes` bytes, and both structs have at least `known` bytes. Any bytes are
-    // a valid value.
+    // a valid value of the struct.
     unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
-    // SAFETY: the bytes behind those that were copied, of those that the caller promises.
+    // SAFETY: the range begins after the copied bytes, and ends with the bytes that the caller promises.
     let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().wrapping_add(known), bytes - known) };
     if unknown.iter().any(|byte| *byte != 0) {
         return bad(
@@ -78,7 +80,7 @@ pub(crate) fn fill<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(
     let known = check(at, bytes)?;
     *value.head().0 = bytes;
     copy(at, known, &value);
-    // SAFETY: the bytes behind those that were copied, of those that the caller promises.
+    // SAFETY: the range begins after the copied bytes, and ends with the bytes that the caller promises.
     unsafe { ptr::write_bytes(at.cast::<u8>().wrapping_add(known), 0, bytes - known) };
     Ok(())
 }
@@ -105,7 +107,7 @@ fn check<T: Grows>(at: *mut T, bytes: usize) -> Result<usize, Failure> {
 }
 
 fn copy<T: Grows>(at: *mut T, known: usize, value: &T) {
-    // SAFETY: `check` has checked the address. The caller promises `known` bytes there, and the value has as
-    // many.
+    // SAFETY: `check` has checked the address. The caller promises `known` bytes at this address, and `value`
+    // has at least `known` bytes.
     unsafe { ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), at.cast::<u8>(), known) };
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::{fmt, io};
 
-/// Room for one message. The longest message of this library has about 150 bytes.
+/// Number of bytes for one message. The longest message of this library has about 150 bytes.
 const TEXT_BYTES: usize = 256;
 
 /// A line of text that ends with zero. A text that does not fit is cut off at the end.
@@ -30,7 +30,7 @@ impl fmt::Write for Text {
     }
 }
 
-/// The system's words for an error. (The standard library would put them on the heap.)
+/// The system's words for an error. The standard library would put these words on the heap.
 pub(crate) struct Os<'a>(pub(crate) &'a io::Error);
 
 impl fmt::Display for Os<'_> {

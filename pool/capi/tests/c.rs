@@ -105,7 +105,7 @@ fn fault_12_a_handler_that_allocates_never_waits_in_c() {
     run("cc", C89, "handler.c");
 }
 
-/// One process has both the static library and the shared library.
+/// Tests a process that has both the static library and the shared library.
 #[test]
 fn a_handle_of_another_copy_of_the_library_is_refused() {
     let shared = shared_library();
@@ -129,7 +129,7 @@ fn fault_05_a_plugin_that_forgets_its_pools_can_be_closed() {
     unload(&shared_library(), &["forget"]);
 }
 
-/// Here no linker option keeps the library loaded. The pool itself must do it.
+/// No linker option keeps this library loaded, so the pool itself must keep the library loaded.
 #[test]
 fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -161,7 +161,7 @@ fn has_sanitizer(flag: &str) -> bool {
         && Command::new(&program).output().is_ok_and(|output| output.status.success())
 }
 
-/// A use of a free page is an error, and a correct program passes.
+/// Tests that AddressSanitizer reports the use of a free page, and accepts a correct program.
 #[test]
 fn address_sanitizer_finds_a_use_after_a_free() {
     const FLAG: &str = "-fsanitize=address";
@@ -178,8 +178,8 @@ fn address_sanitizer_finds_a_use_after_a_free() {
     }
 }
 
-/// Does the same with valgrind's memcheck, which also finds uses of undefined contents. If valgrind is
-/// missing, says so and passes.
+/// Tests that valgrind's memcheck reports the use of a free page and of undefined contents. If valgrind is
+/// missing, the test prints this and passes.
 #[test]
 fn valgrind_finds_a_use_after_a_free_and_undefined_contents() {
     let is_installed = Command::new("valgrind").arg("--version").output().is_ok_and(|it| it.status.success());
@@ -208,7 +208,7 @@ fn valgrind_finds_a_use_after_a_free_and_undefined_contents() {
     }
 }
 
-/// A page that passes between threads through the pool is no data race.
+/// Tests that ThreadSanitizer reports no data race if a page passes between threads through the pool.
 #[test]
 fn thread_sanitizer_accuses_no_program_that_is_right() {
     const FLAG: &str = "-fsanitize=thread";
@@ -258,7 +258,7 @@ fn example(source: &str, linked: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Links the guide's program in each way that the guide describes.
+/// Tests that the guide's program can be linked in each way that the guide describes.
 #[test]
 fn the_guides_example_is_linked_in_each_way() {
     let archive = libraries().join("libpageset_capi.a").display().to_string();
@@ -342,7 +342,7 @@ fn the_page_of_calls_names_every_call_of_c_and_rust() {
     let mut sources = vec![read("pool/pageset/src/builder.rs"), read("pool/pageset/src/pages/mod.rs")];
     let files = std::fs::read_dir(root.join("pool/pageset/src/pool")).expect("the pool is there");
     sources.extend(files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")));
-    // These functions are hidden, or belong to other types.
+    // The following functions of the sources are hidden, or belong to other types.
     let left_out =
         ["alloc_first_of", "frames_in_use", "pop_frame", "push_frame", "builder", "with_worker", "bytes"];
     let calls = ["pub fn ", "pub unsafe fn "];
@@ -355,7 +355,7 @@ fn the_page_of_calls_names_every_call_of_c_and_rust() {
     }
 }
 
-/// The header's limits equal the library's.
+/// Tests that the limits in the header equal the library's limits.
 #[test]
 fn limits_of_the_header_are_those_of_the_pool() {
     let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include/pageset.h"))

@@ -52,7 +52,7 @@ fn meet(barrier: &Barrier, met: &AtomicUsize, threads: usize) {
     }
 }
 
-/// Each thread allocates `count` blocks, and frees them.
+/// Measures threads that each allocate `count` blocks, and free these blocks.
 fn bulk(pool: &Pool, order: Order, count: usize, threads: usize, shuffled: bool) -> [String; 2] {
     let barrier = Barrier::new(threads);
     let met = AtomicUsize::new(0);

@@ -25,7 +25,7 @@ const OPERATIONS: usize = 200_000;
 /// A page of the pool, as the cache knows it.
 #[derive(Clone, Copy, Default)]
 struct Header {
-    /// The number of the file's page that this page of the pool has. `None` for a free page.
+    /// The number of the file's page that lies in this page of the pool. `None` for a free page.
     file_page: Option<usize>,
     /// Whether the page was changed and not yet written to the file.
     is_dirty: bool,
@@ -46,7 +46,7 @@ struct Cache<'p> {
     headers: Vec<Header>,
     /// The pages of the file that are in memory.
     pages: HashMap<usize, Pages<'p>>,
-    /// The clock's hand: the header that it looks at next.
+    /// The clock's hand: the index of the header that the clock looks at next.
     hand: usize,
     misses: usize,
     writes: usize,
@@ -118,7 +118,7 @@ impl<'p> Cache<'p> {
 }
 // ANCHOR_END: cache
 
-/// Where a record is: the page of the file, and the bytes in it.
+/// The place of a record: the page of the file, and the bytes in this page.
 fn place(record: usize) -> (usize, std::ops::Range<usize>) {
     let start = record % RECORDS_OF_PAGE * RECORD_BYTES;
     (record / RECORDS_OF_PAGE, start..start + RECORD_BYTES)

@@ -31,7 +31,7 @@ fn without_thread() -> ReturnPolicy {
     ReturnPolicy::default().with_worker(Worker::None)
 }
 
-/// The settings of the tested pools. Each becomes a row.
+/// The settings of the tested pools. Each pool has a row in the printed table.
 const POOLS: [Named<fn() -> Builder>; 4] = [
     ("pinned()", || builder().pinned()),
     ("default policy", builder),
@@ -64,7 +64,7 @@ fn register(pool: &Pool) -> std::io::Result<IoUring> {
     let ring = IoUring::new(8)?;
     let buffer =
         libc::iovec { iov_base: pool.start().cast_mut().cast(), iov_len: pool.page_count() * PAGE_BYTES };
-    // SAFETY: the pool outlives the ring, and the ring only writes where `read` tells it.
+    // SAFETY: the pool outlives the ring, and the ring only writes to the bytes that `read` names.
     unsafe { ring.submitter().register_buffers(&[buffer]) }?;
     Ok(ring)
 }
@@ -109,7 +109,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         println!();
     }
-    // Populated memory stays as well, but `trim` and `resize` give it back.
+    // Populated memory stays resident as well, but `trim` and `resize` give populated memory back.
     let pool = builder().pinned().build()?;
     pool.populate(BYTES, NonZeroUsize::MIN, |_| ControlFlow::Continue(()))?;
     let mut ring = register(&pool)?;

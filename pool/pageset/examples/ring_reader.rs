@@ -1,6 +1,6 @@
 //! Reads a file by io_uring into blocks of a pool. The whole pool is registered as one buffer: the ring pins
-//! it once, so no read pins or copies pages. If the system does not allow io_uring, the program says so and
-//! ends with success.
+//! the buffer once, so no read pins or copies pages. If the system does not allow io_uring, the program says
+//! so and ends with success.
 //!
 //! `cargo run -p pageset --example ring_reader`
 
@@ -29,7 +29,7 @@ struct Read<'p> {
 struct Reader<'p> {
     pool: &'p Pool,
     ring: IoUring,
-    /// The reads under way. A request carries the index of its read.
+    /// The reads under way. The request to the ring carries the index of the read.
     reads: [Option<Read<'p>>; DEPTH],
 }
 
@@ -39,7 +39,7 @@ impl<'p> Reader<'p> {
         let ring = IoUring::new(DEPTH as u32)?;
         let memory = pool.memory();
         let buffer = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.len() };
-        // SAFETY: the pool outlives the ring. The ring writes only where a read tells it.
+        // SAFETY: the pool outlives the ring. The ring writes only to the bytes that a read names.
         unsafe { ring.submitter().register_buffers(&[buffer]) }?;
         Ok(Self { pool, ring, reads: [const { None }; DEPTH] })
     }

@@ -1,5 +1,5 @@
-//! Prints how much of a pool runs of one length can have, and the time of each run: in an empty pool, and
-//! after the program has freed every second run and allocated as many again.
+//! Prints how much of a pool runs of one length can fill, and the time to allocate a run. Measures an empty
+//! pool, and a pool where the program has freed every second run and allocates as many again.
 //!
 //! `cargo run --release -p pageset --example runs`
 

@@ -66,7 +66,7 @@ fn order_of(order: u8) -> Order {
     Order::new(order).expect("an order of the pool's")
 }
 
-/// Knuth's multiplier, as in the other examples.
+/// A generator of pseudo-random numbers with Knuth's multiplier, as in the other examples.
 struct Random(u64);
 
 impl Random {

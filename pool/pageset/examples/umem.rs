@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         scope.spawn(move || {
             let mut bytes = 0_u64;
             for batch in to_send {
-                // In a real ring, a descriptor would have `offset()` and a length. The frames are freed here.
+                // In a real ring, a descriptor would have `offset()` and a length. The end of this loop frees
+                // the frames.
                 bytes += batch.iter().map(|frame| u64::from(frame[0])).sum::<u64>();
             }
             println!("sent, checksum {bytes}");

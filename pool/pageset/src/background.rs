@@ -1,4 +1,4 @@
-//! The pool's thread. It scans for idle memory, and sleeps while no memory is idle.
+//! The pool's thread, which scans for idle memory, and sleeps while no memory is idle.
 
 use std::io;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,16 +10,16 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// The longest sleep after a scan that leaves nothing to do while users or arrays have pages. A longer
-/// interval replaces this time. The sleep must have an end, because a user may free pages into arrays without
-/// waking the thread.
+/// The longest sleep after a scan that leaves nothing to do while users or arrays have pages. If the interval
+/// between scans is longer than `SLEEP_WITH_USERS`, the thread sleeps for the interval. The sleep must have
+/// an end, because a user may free pages into arrays without waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
 pub(crate) struct Background {
     /// The thread returns its end of the start channel, so that the joining thread frees the channel.
-    /// ThreadSanitizer does not see the atomics of the standard library. So ThreadSanitizer would report a
-    /// race if the pool's thread freed memory that the starting thread allocated.
+    /// ThreadSanitizer does not see the atomics of the standard library. ThreadSanitizer would therefore
+    /// report a race if the pool's thread freed memory that the starting thread allocated.
     thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn start(inner: &Shared<Inner>) -> io::Result<Self> {
         let of_thread = inner.clone();
-        // An earlier thread of the pool may have been stopped.
+        // The stop of an earlier thread of the pool may have left this flag set.
         inner.capacity.bell.ends.store(false, SeqCst);
         let (begun, has_begun) = sync_channel(1);
         let work = move || {
@@ -45,12 +45,12 @@ impl Background {
         Ok(Self { thread, inner: inner.clone() })
     }
 
-    /// Forgets the parent's thread in a child of `fork` that takes the pool over. The child has no such
-    /// thread.
+    /// Forgets the parent's thread in a child of `fork` that takes the pool over. The parent's thread does
+    /// not exist in the child.
     #[expect(unsafe_code, reason = "no other code drops the share of the parent's thread")]
     pub(crate) fn abandon(self) {
         let Self { thread, inner } = self;
-        // Do not join or detach the thread, because it does not exist in the child.
+        // Do not join or detach the thread, because the thread does not exist in the child.
         std::mem::forget(thread);
         // SAFETY: the parent's thread had a counted reference to `inner`. The child of the fork does not have
         // this thread, so only this call drops the thread's reference.

@@ -30,7 +30,8 @@ const ZONE: ZoneId = ZoneId(0);
 /// The number of words of blocks that one hold of the lock may allocate. Usually, 12 words have enough blocks
 /// for half an array.
 const WORDS: usize = 12;
-/// The number of times that a waiting thread tries the lock before it sleeps: some microseconds.
+/// The number of times that a waiting thread tries the lock before the thread sleeps. All tries together take
+/// some microseconds.
 const SPINS: u32 = 100;
 
 /// The pool's frames, under one lock.
@@ -46,7 +47,7 @@ pub(crate) struct Base {
     bytes: usize,
 }
 
-/// The lock, which is held until this value is dropped.
+/// A hold of the base's lock, which ends when this value is dropped.
 pub(crate) struct Held<'a>(#[expect(dead_code, reason = "only held")] MutexGuard<'a, Frames>);
 
 /// Keeps the lock on a cache line of its own. A waiting thread reads the lock again and again. Each read
@@ -60,7 +61,8 @@ struct Apart<T>(T);
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
-    /// Blocks that flushes left for the next refill. The allocator counts these blocks as in use.
+    /// Blocks that flushes of arrays left for the next refill of an array. The allocator counts blocks that
+    /// were passed on as in use.
     passed: Passed,
     allocator: Allocator,
     /// The frame behind the last run that would waste much of its last pageblock.
@@ -135,8 +137,8 @@ impl Base {
     /// Allocates contiguous frames. Returns the first frame, which is a multiple of `align`.
     ///
     /// The allocator begins a long run in a pageblock of its own. A run that would waste much of its last
-    /// pageblock begins behind the last such run instead, if the frames there are free. The lower of the two
-    /// places is used, as always in a pool.
+    /// pageblock begins behind the last such run instead, if the frames there are free. The allocation takes
+    /// the lower of the two places, because a pool uses its lowest memory first.
     pub(crate) fn alloc_run(&self, cpu: usize, frames: u32, align: u32) -> Option<u32> {
         let mut state = self.lock();
         let (allocator, cpu, wanted) = (state.allocator.get(), self.cpu(cpu), request(Order::ZERO));
@@ -160,8 +162,9 @@ impl Base {
         Some(first)
     }
 
-    /// Fetches up to `wanted` blocks for an array. If the batch is empty, first moves blocks into it that
-    /// flushes passed on. If these are too few, allocates further blocks and returns them as words.
+    /// Fetches up to `wanted` blocks for an array. If the batch is empty, first moves blocks that flushes
+    /// passed on into the batch. If too few blocks were passed on, allocates further blocks, and returns the
+    /// further blocks as words.
     #[inline]
     pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {
         let cpu = self.cpu(cpu);
@@ -203,9 +206,9 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Passes blocks of an array on to the next fetch. If the list for the class has no room for all of them,
-    /// or if `to_pass` is `false`, frees the blocks instead. Returns the number of double frees: blocks that
-    /// were free already.
+    /// Passes blocks of an array on to the next fetch. If the list for the class has no room for all these
+    /// blocks, or if `to_pass` is `false`, frees the blocks instead. Returns the number of double frees:
+    /// blocks that were free already.
     #[inline]
     pub(crate) fn flush(
         &self,
@@ -291,8 +294,8 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// Returns a bit for each frame of a pageblock. The bit is set if the frame is free in the allocator.
-    /// Frames of blocks that were passed on are not free there.
+    /// Returns a bit for each frame of a pageblock. The bit is set if the frame is free in the allocator. In
+    /// the allocator, frames of blocks that were passed on are not free.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];
@@ -318,7 +321,7 @@ impl Base {
         Some((first.0 as u32, order))
     }
 
-    /// Whether this frame's pageblock is whole: all its frames are free. The frame is the pageblock's first.
+    /// Whether the pageblock that begins with `frame` is whole: all its frames are free.
     pub(crate) fn is_whole(&self, frame: u32) -> bool {
         self.lock().allocator.get().is_whole(pfn(frame))
     }
@@ -369,7 +372,7 @@ const fn wastes_much(frames: u32) -> bool {
     frames > PACKED && (frames.next_multiple_of(PAGEBLOCK_FRAMES) - frames) > frames / 8
 }
 
-/// Notes which of these blocks are zero, in the ledger.
+/// Notes in the ledger which of these blocks are zero.
 #[cold]
 fn note_zero(class: Class, entries: &[Entry], ledger: &Ledger) {
     for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {

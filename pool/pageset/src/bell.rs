@@ -9,8 +9,8 @@ use std::thread::Thread;
 
 use crate::lock::Lock;
 
-/// A ring has no effect in this state. Either the pool's thread will scan again anyway, or the pool has no
-/// thread.
+/// A ring has no effect in this state. In this state, the pool's thread will scan again anyway, or the pool
+/// has no thread.
 const UNHEARD: u8 = 0;
 /// The thread is scanning, and no thread has rung since the scan began.
 const LISTENING: u8 = 1;
@@ -23,7 +23,7 @@ const ASLEEP: u8 = 2;
 /// Race: a slow path changes the number of charged frames, then rings. The pool's thread begins to listen,
 /// then scans, then falls asleep unless a ring came since it began to listen. Either the scan sees the
 /// changed number, or the thread sees the ring. The reasoning requires that all threads see these accesses in
-/// one order, so all of them are sequentially consistent.
+/// one order, so all these accesses are sequentially consistent.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: Lock<Option<Thread>>,
@@ -33,7 +33,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Wakes the thread if it sleeps, and keeps it awake if it is about to sleep.
+    /// Wakes the pool's thread if the thread sleeps. A thread that is about to sleep scans again instead.
     #[inline]
     pub(crate) fn ring(&self) {
         if self.state.load(SeqCst) != UNHEARD {
@@ -48,8 +48,8 @@ impl Bell {
         }
     }
 
-    /// Holds the lock that a ring takes to wake the thread. The holder must take no other lock of the same
-    /// pool.
+    /// Holds the lock that a ring of the bell takes to wake the pool's thread. The holder must take no other
+    /// lock of the same pool.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Option<Thread>> {
         self.thread.lock()
     }

@@ -22,7 +22,7 @@ use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
-/// The most bytes of a pool: 4 TiB. So a frame number fits into 30 bits.
+/// The most bytes of a pool: 4 TiB. With this limit, a frame number fits into 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
 /// The origin of the memory.
@@ -104,7 +104,7 @@ impl Builder {
     ///
     /// # Safety
     /// `start` is valid for reads and writes of `bytes` initialised bytes until the pool is dropped. Until
-    /// then, only the pool uses them.
+    /// the pool is dropped, only the pool uses these bytes.
     #[must_use]
     #[expect(unsafe_code, reason = "the caller answers for the region")]
     pub unsafe fn region(mut self, start: NonNull<u8>, bytes: usize) -> Self {
@@ -151,19 +151,19 @@ impl Builder {
         self
     }
 
-    /// The pool gives no page back. So an address that has a page keeps it until the pool is dropped. Use
-    /// this for a pool that is registered as a whole: buffers of io_uring, a memory region of RDMA, the UMEM
-    /// of AF_XDP, memory of vhost or VFIO.
+    /// Makes a pool that gives no page back to the system. So an address that has a page keeps this page
+    /// until the pool is dropped. Use `pinned` for a pool that is registered as a whole: buffers of io_uring,
+    /// a memory region of RDMA, the UMEM of AF_XDP, memory of vhost or VFIO.
     ///
     /// The registration pins the pages that the pool has at that moment. When a pool gives memory back and
-    /// uses the addresses again, the system puts other pages there. The device still uses the pinned pages:
-    /// the device reports success and the right length, but the program reads other bytes.
+    /// uses the addresses again, the system puts other pages at these addresses. The device still uses the
+    /// pinned pages: the device reports success and the right length, but the program reads other bytes.
     ///
     /// A pinned pool gives no memory back: not by its thread, not by [`Pool::tick`], [`Pool::trim`],
     /// [`Pool::resize`] or [`Pages::discard`](crate::Pages::discard), and not when memory is short. A pinned
     /// pool has a thread only for [`Prezero`](crate::Prezero). Pinning a pool locks no memory, so pinning
-    /// does not count towards the limit `ulimit -l`. The registration may count towards this limit.
-    /// [`Pool::populate`] may run before or after the registration.
+    /// does not count towards the limit `ulimit -l`. A registration with a device may count towards `ulimit
+    /// -l`. [`Pool::populate`] may run before or after the registration.
     ///
     /// The program itself must do two things. First, set [`Fork::Hide`], because before Linux 5.12 the
     /// parent's first write after a fork may put a copy of the page behind its address. Second, free pages
@@ -174,15 +174,15 @@ impl Builder {
         self
     }
 
-    /// Sets the function that frees pages, for example by evicting from a cache, when an allocation finds
-    /// none or the capacity is used up. The allocating thread calls it with the number of wanted bytes, after
-    /// the pool emptied its own caches. No lock of the pool is held, so the function may use the pool. If it
-    /// returns `true`, the allocation tries again; otherwise it fails. Allocations inside the function, also
-    /// from other pools, may fail, and call no such function. [`Pool::alloc_bulk`] calls it before it returns
-    /// fewer pages than wanted.
+    /// Sets a function that frees pages, for example by evicting from a cache. An allocation calls `reclaim`
+    /// if the allocation finds no memory or no capacity, after the pool emptied its own caches. The argument
+    /// of `reclaim` is the number of wanted bytes. The allocating thread holds no lock of the pool, so
+    /// `reclaim` may use the pool. If `reclaim` returns `true`, the allocation tries again; otherwise the
+    /// allocation fails. Allocations inside of `reclaim`, also from other pools, may fail, and do not call
+    /// `reclaim`. [`Pool::alloc_bulk`] calls `reclaim` before the call returns fewer pages than wanted.
     ///
-    /// If the program holds a lock while it allocates, and the function waits for that lock, the thread waits
-    /// for ever. So allocate before you lock your cache, as below, or let the function use `try_lock`.
+    /// If the program holds a lock while it allocates, and `reclaim` waits for this lock, the thread waits
+    /// for ever. So allocate before you lock your cache, as in the example, or let `reclaim` use `try_lock`.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -207,20 +207,21 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. Building makes some system calls. The pool's tables take 20 KiB and
-    /// 105 KiB for each GiB of address space, and less memory: 100 KiB in a new pool of 1 GiB (example
-    /// `reserved`, two CPUs).
+    /// Builds the pool. Building makes some system calls. The pool's tables take 20 KiB of address space, and
+    /// 105 KiB more for each GiB of the pool. Only the used parts of the tables take memory: 100 KiB in a new
+    /// pool of 1 GiB (example `reserved`, two CPUs).
     ///
-    /// To start the pool's thread, the standard library uses the heap and maps memory. It ends the program if
-    /// the heap is exhausted, or if the process may have no more mappings (`vm.max_map_count`, after some 20
-    /// 000 pools). With [`Worker::None`], both are errors.
+    /// To start the pool's thread, the standard library uses the heap and maps memory. The standard library
+    /// ends the program if the heap is exhausted, or if the process may have no more mappings
+    /// (`vm.max_map_count`, after some 20 000 pools). With [`Worker::None`], `build` returns an error in both
+    /// cases.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
         let pool = Pool::new(Shared::new(self.inner()?)?);
         // From here on, the kernel may have the address of a sequence's descriptor in this library, for an
-        // interrupted thread. So the library must stay loaded.
+        // interrupted thread. The library stays loaded for ever, so that the descriptor stays valid.
         sys::stay_loaded();
         if self.fork == Some(Fork::HandOver) {
             pool.prepare_forks()?;
@@ -291,7 +292,7 @@ impl Builder {
         match (self.source, backing) {
             _ if self.residency == Residency::Locked => Giveback::Never,
             // Do not give hugetlb pages back. Another program could take such a page, and the pool could not
-            // get it again.
+            // get the page again.
             (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,
             _ => Giveback::DontNeed,
@@ -313,7 +314,8 @@ mod tests {
 
     use super::*;
 
-    /// Simulates CPUs that appear after the pool is built. The ids of these CPUs are beyond the last array.
+    /// Simulates CPUs that appear after the pool is built. The ids of the simulated CPUs are beyond the last
+    /// array.
     #[test]
     fn cpus_beyond_the_arrays_use_the_base() {
         let mut last = CpuSet::new();

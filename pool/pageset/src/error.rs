@@ -45,7 +45,7 @@ pub enum AllocError {
     HeapExhausted,
     /// A signal handler asked for pages, and its thread was interrupted inside an operation of the same pool.
     /// The interrupted operation may hold a lock, and the handler would wait for this lock for ever. Only
-    /// signal handlers get this error.
+    /// signal handlers get the error `WouldBlock`.
     WouldBlock,
 }
 

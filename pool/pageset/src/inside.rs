@@ -5,8 +5,8 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
-/// The most pools that one thread can be inside of at once. A fork enters two marks at once. Only signal
-/// handlers that interrupt operations enter more.
+/// The most pools that one thread can be inside of at once. A fork enters two marks at once. A thread enters
+/// further pools only in signal handlers that interrupt operations.
 const DEPTH: usize = 8;
 
 /// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use
@@ -16,8 +16,8 @@ struct Place {
     pools: [AtomicUsize; DEPTH],
 }
 
-// The first value is a constant, and the value has no destructor. So a handler may use it as long as the
-// thread lives.
+// The first value of the thread-local is a constant, and the thread-local has no destructor. A signal handler
+// may therefore use the thread-local as long as the thread lives.
 thread_local! {
     static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
 }
@@ -45,7 +45,8 @@ impl Inside {
             }
             let before = free.load(Relaxed);
             free.store(pool, Relaxed);
-            // A handler that interrupts here uses the same slot, and restores this pool's address at its end.
+            // A handler that interrupts the thread between these two stores uses the same slot, and restores
+            // this pool's address at its end.
             compiler_fence(SeqCst);
             place.depth.store(depth + 1, Relaxed);
             Some(Self { depth, before, on_this_thread: PhantomData })
@@ -57,7 +58,8 @@ impl Drop for Inside {
     fn drop(&mut self) {
         PLACE.with(|place| {
             place.depth.store(self.depth, Relaxed);
-            // A handler that interrupts here may use this slot, and restores its content at its end.
+            // A handler that interrupts the thread between these two stores may use this slot, and restores
+            // the slot's content at its end.
             compiler_fence(SeqCst);
             if let Some(ours) = place.pools.get(self.depth) {
                 ours.store(self.before, Relaxed);

@@ -62,7 +62,7 @@ pub(crate) struct Ledger {
     /// Reading this byte saves reading eight words of `dirty`.
     all_dirty: Box<[AtomicU8]>,
     /// A bit for each pageblock, which is set while the pageblock is neither `Fresh` nor `Returned`. The bit
-    /// may be cleared a moment late. With these bits, a scan for idle memory skips the untouched pageblocks
+    /// may be cleared a moment late. A scan for idle memory reads the bits to skip the untouched pageblocks
     /// of a large pool.
     in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
@@ -73,7 +73,7 @@ impl Ledger {
         let blocks = frames.div_ceil(PAGEBLOCK_FRAMES as usize);
         let words = blocks.div_ceil(64);
         let (dirty, states, in_use) = match contents {
-            // Fresh memory is zero, and so are the bits of a new table: nothing to set.
+            // Fresh memory is zero, and the bits of a new table already say so.
             Contents::Zero => {
                 (heap::zeroed(frames.div_ceil(64))?, heap::zeroed(blocks)?, heap::zeroed(words)?)
             }
@@ -94,8 +94,8 @@ impl Ledger {
             + size_of_val(&*self.in_use)
     }
 
-    /// Notes that a user gets these frames, and returns whether all of them are zero. From now on the frames
-    /// count as dirty.
+    /// Notes that a user gets these frames, and returns whether all of them are zero. After the call, the
+    /// frames that the user gets count as dirty.
     pub(crate) fn hand_out(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
         if frames.start.is_multiple_of(64) && frames.end.is_multiple_of(64) {
@@ -143,8 +143,8 @@ impl Ledger {
         if any == 0 { ZeroState::Zero } else { ZeroState::Unknown }
     }
 
-    /// Does the same as [`hand_out`](Self::hand_out) for some of the 64 frames that begin with `first`: those
-    /// whose bits are set. `first` is a multiple of 64. Returns the bits of the frames that are zero.
+    /// Does the same as [`hand_out`](Self::hand_out) for the frames from `first` on whose bits are set in
+    /// `bits`. `first` is a multiple of 64. Returns the bits of the frames that are zero.
     pub(crate) fn hand_out_bits(&self, first: u32, bits: u64) -> u64 {
         self.touch((first >> PAGEBLOCK_ORDER) as usize);
         let cell = &self.dirty[first as usize / 64];
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(Ledger::new(512, Contents::Unknown).unwrap().hand_out(0..1), ZeroState::Unknown);
     }
 
-    /// After each kind of state change, a search finds exactly the touched pageblocks.
+    /// Tests that a search finds exactly the touched pageblocks after each kind of state change.
     #[test]
     fn blocks_in_use_are_those_that_were_touched() {
         let ledger = Ledger::new(300 * 512, Contents::Zero).unwrap();

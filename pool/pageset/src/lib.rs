@@ -14,9 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An allocation uses these modules in this order. `pool` chooses the path. `percpu`, with `arrays` and
-//! `rseq`, takes a block from this CPU's array, by a restartable sequence or under a lock. If the array is
-//! empty, `base` provides many blocks at once. Only `base` uses the allocator `pageset-blocks`.
+//! An allocation uses the modules in the following order. `pool` chooses the path. `percpu`, with `arrays`
+//! and `rseq`, takes a block from this CPU's array, by a restartable sequence or under a lock. If the array
+//! is empty, `base` provides many blocks at once. Only `base` uses the allocator `pageset-blocks`.
 //!
 //! Other modules: `ledger` notes zero frames and resident pageblocks, `pool::giveback` and `background`
 //! return idle memory, `inside` protects signal handlers, and `sys` calls the operating system.
@@ -29,8 +29,8 @@
 //!   memory.
 //! - CPUs may go online and offline, and CPU ids may have gaps (cpusets). Threads that glibc did not register
 //!   for restartable sequences use the base instead of an array.
-//! - A child of `fork` may read pages. Its other calls do nothing, unless the child takes the pool over. See
-//!   [`Fork`].
+//! - A child of `fork` may read pages. Other calls in the child do nothing, unless the child takes the pool
+//!   over. See [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 

@@ -17,8 +17,8 @@ pub enum Backing {
     Hugetlb(HugePageSize),
     /// [`Hugetlb`](Self::Hugetlb) if the builder can get hugetlb pages for the whole pool. If hugetlb causes
     /// any error, the builder uses [`Thp`](Self::Thp).
-    /// [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells what the pool got. A pool with
-    /// [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
+    /// [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells which of the two kinds the pool
+    /// got. A pool with [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
     HugetlbOrThp(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd). The file
     /// has huge pages where `/sys/kernel/mm/transparent_hugepage/shmem_enabled` is `advise` or `always`, and
@@ -51,12 +51,12 @@ impl HugePageSize {
 /// The NUMA nodes that provide the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numa {
-    /// A page comes from the node of the CPU that touches it first. For hugetlb, that is the CPU that builds
-    /// the pool.
+    /// A page comes from the node of the CPU that first touches the page. Hugetlb pages come from the node of
+    /// the CPU that builds the pool.
     FirstTouch,
-    /// Only the node with this number provides memory.
+    /// Only the node with the given number provides memory.
     Bind(u16),
-    /// Pages come from each of these nodes in turn. Bit `n` stands for node `n`.
+    /// Pages come from each of the given nodes in turn. Bit `n` stands for node `n`.
     Interleave(u64),
 }
 
@@ -69,8 +69,8 @@ pub enum Numa {
 /// free in the copy may be in use in the parent. The rules are:
 ///
 /// - Pages can be read as the variants below say. Pages of a memfd and of hugetlb are the parent's own
-///   memory. The program answers for its child's writes to them. [`Pool::memfd`](crate::Pool::memfd) gives
-///   the rules.
+///   memory. The program answers for its child's writes to these pages. [`Pool::memfd`](crate::Pool::memfd)
+///   gives the rules.
 /// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
 ///   [`AllocError::Forked`](crate::AllocError::Forked).
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
@@ -92,11 +92,12 @@ pub enum Fork {
     /// child's page away, and kill the child when it reads the page.
     Copy,
     /// The child does not see the memory, and the fork is faster. In the child, the pool's addresses are not
-    /// mapped, or the child has mapped other memory there.
+    /// mapped, or the child has mapped other memory at these addresses.
     Hide,
     /// The child sees a copy, as with `Copy`, and may become the owner of the pool when its parent has ended:
-    /// [`Pool::take_over`](crate::Pool::take_over). Use it for a program that builds its pool and then
-    /// becomes a daemon. The memory must be private and not locked. Every fork empties the pool's caches.
+    /// [`Pool::take_over`](crate::Pool::take_over). Use `HandOver` for a program that builds its pool and
+    /// then becomes a daemon. The memory must be private and not locked. Every fork empties the pool's
+    /// caches.
     HandOver,
 }
 
@@ -137,7 +138,7 @@ pub struct ReturnPolicy {
     /// Default: 100 ms.
     pub interval: Duration,
     /// The most bytes of whole pageblocks that scans give back in one second. But each scan may give back at
-    /// least one pageblock. The same limit applies once more to free parts
+    /// least one pageblock. A second limit of the same size applies to free parts of pageblocks
     /// ([`part_bytes`](Self::part_bytes)). Default: 4 GiB.
     pub bytes_per_second: u64,
     /// The bytes of whole free pageblocks (2 MiB) that scans leave resident, so that the next allocations
@@ -155,14 +156,15 @@ pub struct ReturnPolicy {
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
     /// The smallest number of contiguous free bytes that scans give back to the system although other pages
-    /// of the pageblock are in use. With 4096, scans give single pages back. With 0, free parts of pageblocks
-    /// stay until [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for free parts, and
-    /// every scan does if the pool was not used since the last scan.
+    /// of the pageblock are in use. If `part_bytes` is 4096, scans give single pages back. If `part_bytes` is
+    /// 0, free parts of pageblocks stay until [`Pool::trim`](crate::Pool::trim). Default: 0. While the pool
+    /// is in use, every tenth scan looks for free parts. A scan also looks for free parts if the pool was not
+    /// used since the last scan.
     ///
-    /// Set this for caches that evict pages at scattered addresses. With 0, each page in use may keep its
-    /// whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a system
-    /// call of about a microsecond. Each page of such a part costs a page fault when it is used again. A
-    /// transparent huge page that loses a part stays split into small pages.
+    /// Set `part_bytes` for caches that evict pages at scattered addresses. With 0, each page in use may keep
+    /// its whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a
+    /// system call of about a microsecond. Each page of such a part costs a page fault when it is used again.
+    /// A transparent huge page that loses a part stays split into small pages.
     pub part_bytes: u64,
 }
 

@@ -11,8 +11,9 @@ const CLASSES: usize = Class::COUNT;
 /// The number of flushes (each half an array) that the list of a class has room for. The number is small,
 /// because waiting blocks cannot merge into larger blocks.
 const HALVES: usize = 2;
-/// The same number for pageblocks, which need not merge into larger blocks. The list of pageblocks also has
-/// room for at most 1/`PAGEBLOCK_SHARE` of the pool, because requests of other classes cannot use its blocks.
+/// The number of flushes that the list of pageblocks has room for. Pageblocks need not merge into larger
+/// blocks. The list of pageblocks also has room for at most 1/`PAGEBLOCK_SHARE` of the pool, because requests
+/// of other classes cannot use the blocks in this list.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 
@@ -46,7 +47,8 @@ impl Passed {
         Class::ALL.into_iter().map(|class| (self.0[class as usize].len() as u64) << class.shift()).sum()
     }
 
-    /// Adds these blocks to their list. Adds none and returns `false` if there is no room for all of them.
+    /// Adds these blocks to their list. Adds no block and returns `false` if the list has no room for all
+    /// these blocks.
     #[inline]
     pub(crate) fn put(&mut self, class: Class, entries: &[Entry]) -> bool {
         let Some(kept) = self.0.get_mut(class as usize) else { return false };
@@ -59,7 +61,8 @@ impl Passed {
         has_room
     }
 
-    /// Passes up to `limit` blocks to `take`, beginning with those that were put last. Returns their number.
+    /// Passes the blocks that were put last, at most `limit`, to `take` as one slice. Returns the number of
+    /// blocks that `take` got.
     #[inline]
     pub(crate) fn take(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) -> usize {
         let Some(kept) = self.0.get_mut(class as usize) else { return 0 };

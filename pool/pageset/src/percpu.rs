@@ -69,8 +69,9 @@ impl PerCpu {
     /// refused requests, because [`note_shortage`](Self::note_shortage) begins a new period when it shrinks
     /// the share.
     ///
-    /// Race: two threads count at once, or a thread counts while another thread shrinks the share. Then a
-    /// call is not counted, or the share is one step too large. Both are harmless.
+    /// Race: two threads count at once, or a thread counts while another thread shrinks the share. As a
+    /// result of the race, a call is not counted, or the share is one step too large. A call that is not
+    /// counted and a share that is one step too large are harmless.
     #[inline]
     fn has_grown(&self) -> bool {
         /// The number of calls of `fit` in a period, which take about 2 ms. (A guess.)
@@ -90,9 +91,9 @@ impl PerCpu {
     /// refused in one period, makes the arrays smaller.
     #[cold]
     pub(crate) fn note_shortage(&self, free: u64) {
-        /// This number of refused requests in a period makes the arrays smaller. With 1, a pool of 64 MiB
-        /// with 75 % in use had no arrays half of the time, and did not refuse fewer requests. (Decision
-        /// 0039.)
+        /// This number of refused requests in a period makes the arrays smaller. With `MANY` = 1, a pool of
+        /// 64 MiB with 75 % in use had no arrays half of the time, and did not refuse fewer requests.
+        /// (Decision 0039.)
         const MANY: u32 = 4;
         if self.refused.fetch_add(1, Relaxed) + 1 >= MANY {
             self.halvings.store(self.share().shrunk().halvings, Relaxed);
@@ -131,8 +132,8 @@ impl PerCpu {
         }
     }
 
-    /// Takes a block from this CPU's array by a restartable sequence. `None` if the array is empty, or if
-    /// locks protect the arrays.
+    /// Takes a block from this CPU's array by a restartable sequence. Returns `None` if the array is empty,
+    /// or if locks protect the arrays.
     #[inline(always)]
     pub(crate) fn pop_in_sequence(&self, stack: StackAt) -> Option<Entry> {
         rseq::pop(self.hot.hot(), self.area?, stack)
@@ -173,14 +174,14 @@ impl PerCpu {
         }
     }
 
-    /// Begins an operation that takes locks. `None` in a signal handler that interrupted such an operation of
-    /// this pool, or whose thread is inside of too many other pools.
+    /// Begins an operation that takes locks. Returns `None` in a signal handler that interrupted a
+    /// lock-taking operation of this pool, and if the thread is inside of too many other pools.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }
 
-    /// Puts a block into this CPU's array by a restartable sequence. `false` if there is no room, or if locks
-    /// protect the arrays.
+    /// Puts a block into this CPU's array by a restartable sequence. Returns `false` if the array has no
+    /// room, or if locks protect the arrays.
     #[inline(always)]
     pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
         if span.stack() == Some(StackAt::of_class(Class::Order0))
@@ -205,7 +206,7 @@ impl PerCpu {
         self.area.is_some_and(|area| rseq::push(self.hot.hot(), area, stack, Entry::dirty(frame)))
     }
 
-    /// Puts a block into this CPU's array. `false` if there is no room.
+    /// Puts a block into this CPU's array. Returns `false` if the array has no room.
     pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
         match self.area {
             Some(area) => rseq::push(self.hot.hot(), area, StackAt::of_class(class), entry),
@@ -213,8 +214,8 @@ impl PerCpu {
         }
     }
 
-    /// Puts a block into this CPU's array under the array's lock. `false` if there is no room, if another
-    /// thread holds the lock, or if sequences change the arrays.
+    /// Puts a block into this CPU's array under the CPU's lock. Returns `false` if the array has no room, if
+    /// another thread holds the lock, or if sequences change the arrays.
     #[inline(never)]
     pub(crate) fn push_locked(&self, class: Class, entry: Entry) -> bool {
         self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
@@ -229,8 +230,8 @@ impl PerCpu {
         }
     }
 
-    /// Whether the arrays of this class have room for two blocks or more. A refill for one block would not
-    /// pay.
+    /// Whether the arrays of this class have room for two blocks or more. A refill of an array with room for
+    /// only one block would cost more than it saves.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.cap(class) > 1
     }
@@ -263,12 +264,12 @@ impl PerCpu {
         }
     }
 
-    /// Empties the arrays of all CPUs, and passes the blocks to `take` in parts. Takes none and returns
+    /// Empties the arrays of all CPUs, and passes the blocks to `take` in parts. Takes no block and returns
     /// `false` if the kernel refuses to restart sequences.
     ///
     /// With restartable sequences, this function first puts the other set of arrays into use, and restarts
-    /// every running sequence. After that, no sequence uses the old set, and the function empties it. Only
-    /// one thread may drain at a time.
+    /// every running sequence. When no sequence uses the old set any more, the function empties the old set.
+    /// Only one thread may drain at a time.
     pub(crate) fn drain(&self, mut take: impl FnMut(Class, &[Entry])) -> bool {
         if self.area.is_some() {
             let old = self.hot.swap();
@@ -303,7 +304,7 @@ impl PerCpu {
         self.hot.is_in_child()
     }
 
-    /// Makes these arrays usable in a child that takes the pool over. The arrays become empty.
+    /// Makes the arrays usable in a child that takes the pool over. The arrays become empty.
     pub(crate) fn take_over(&self) {
         if self.area.is_some() {
             // Ignore a refusal: the kernel will then refuse drains too, and the pool counts refused drains.

@@ -1,5 +1,5 @@
 //! Memory for the base's tables. The table of rows has an entry for each pageblock, and the system provides
-//! its memory page by page when it is used.
+//! the table's memory page by page when the pages are used.
 
 use pageset_blocks::{Alone, BlockAllocator, Rows, TableCounts, Tables};
 use pageset_core::Config;

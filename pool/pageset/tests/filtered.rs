@@ -37,7 +37,7 @@ mod filter {
         libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: action }
     }
 
-    /// Denies this call with EPERM to all threads of the process, from now on.
+    /// Denies this call with EPERM to all threads of the process until the process ends.
     pub(super) fn deny(call: libc::c_long) {
         install(&[
             LOAD_CALL,
@@ -63,7 +63,7 @@ mod filter {
         let outcome = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         assert_eq!(outcome, 0, "{}", io::Error::last_os_error());
         let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
-        // SAFETY: the program outlives the call, which copies it.
+        // SAFETY: the program outlives the call, and the call copies the program.
         let outcome = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
         assert_eq!(outcome, 0, "{}", io::Error::last_os_error());
     }
@@ -109,7 +109,7 @@ fn refusal(builder: pageset::Builder) -> (BuildError, String) {
     (error, text)
 }
 
-/// A call, its number, a pool that needs it, and the error's text.
+/// A call's name, its number, a pool that needs the call, and the error's text.
 type Denial = (&'static str, libc::c_long, fn() -> pageset::Builder, &'static str);
 
 #[test]
@@ -197,7 +197,7 @@ fn every_kind(worker: Worker) -> Vec<Pool> {
     kinds.map(|builder| builder.size(BYTES).returns(returns).build().unwrap()).into()
 }
 
-/// The guide's page with the table of calls.
+/// The page of the guide that has the table of calls.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/your-pages.md");
 
 /// The calls in the rows of the table whose first cell begins with `row`.
@@ -268,7 +268,7 @@ const OF_THE_TEST: [libc::c_long; 7] = [
 fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOnce(T)) {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
-    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in such a child.
+    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in a forked child.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -301,7 +301,7 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
             assert!(pools.iter().all(|pool| pool.backing().is_ok()));
         },
     );
-    // A pool that was built before the filter needs fewer calls.
+    // If the pool was built before the filter, the program needs fewer calls.
     under_a_filter(
         &["every operation", "dropping"],
         || every_kind(Worker::None),
@@ -330,7 +330,7 @@ fn the_calls_that_the_guide_lists_are_all_that_taking_over_makes() {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
     let (mut done, mut says) = io::pipe().unwrap();
-    // SAFETY: the children have only this thread, and exit by `_exit`. glibc's heap works in such a child.
+    // SAFETY: the children have only this thread, and exit by `_exit`. glibc's heap works in a forked child.
     let owner = unsafe { libc::fork() };
     if owner == 0 {
         let pool = Pool::builder().size(BYTES).fork(Fork::HandOver).build().unwrap();
@@ -356,7 +356,7 @@ fn the_calls_that_the_guide_lists_are_all_that_taking_over_makes() {
     assert_eq!(said, b"done", "a call beyond {rows:?}");
 }
 
-/// Proves that the test above can fail: its filter ends a process that makes another call.
+/// Tests that `under_a_filter` can fail: the filter ends a process that makes a call that is not listed.
 #[test]
 #[should_panic(expected = "at a call beyond")]
 fn a_call_that_is_not_listed_ends_the_process() {

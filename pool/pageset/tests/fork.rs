@@ -1,4 +1,4 @@
-//! A child of `fork` can read its pages, but an allocation returns an error.
+//! Tests children of `fork`: a child can read pages of its parent's pool, but an allocation returns an error.
 #![cfg(not(miri))]
 
 mod children;
@@ -34,7 +34,7 @@ fn a_child_reads_owned_pages_and_their_end_leaves_the_pool_alone() {
         let pool = Arc::new(builder.build().unwrap());
         let mut page = pool.alloc_owned(Order::ZERO).unwrap();
         page.fill(7);
-        // From now on, only `page` owns the child's copy of the pool.
+        // After this drop, only `page` owns the child's copy of the pool.
         drop(pool);
         let start = page.as_ptr();
         let mut page = Some(page);
@@ -115,8 +115,8 @@ fn forks_in_the_middle_of_the_work_disturb_nobody() {
                 });
             }
             for _ in 0..20 {
-                // Locks that threads of the parent held at the fork stay locked in the child. The child does
-                // not wait for them.
+                // Locks that threads of the parent held at the fork stay locked in the child. The child must
+                // not wait for these locks.
                 let status =
                     in_child(|| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked));
                 assert_eq!(status, 0);
@@ -149,8 +149,8 @@ fn two_processes_see_the_same_memory() {
     assert_eq!(pages[..8], [2; 8]);
 }
 
-/// After the fork, the parent allocates pages that are free in the child's copy of the metadata. Then the
-/// child trims.
+/// Tests a parent that allocates pages after the fork, although the pages are free in the child's copy of the
+/// metadata. The child then trims the pool.
 #[test]
 fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     for returns in [ReturnPolicy::default(), ReturnPolicy::default().with_worker(Worker::None)] {
@@ -172,9 +172,9 @@ fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     }
 }
 
-/// Threads of the parent allocate, write and free all the time. So at each fork, some thread holds a lock or
-/// is changing metadata. The children call all operations that a child may call, on memory that they share
-/// with the parent.
+/// Tests children of a parent whose threads allocate, write and free all the time. At many forks, a thread of
+/// the parent therefore holds a lock or is changing metadata. The children call all operations that a child
+/// may call, on memory that they share with the parent.
 #[test]
 fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
     for path in [FastPath::Auto, FastPath::Locks] {
@@ -214,7 +214,8 @@ fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
                         pool.populate(64 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).is_err()
                     );
                     assert!(pool.alloc(Order::ZERO).is_err());
-                    // SAFETY: the child's copy of the values, which no other code drops in this process.
+                    // SAFETY: this is the child's copy of the values, and no other code drops the copy in
+                    // this process.
                     drop(unsafe { std::ptr::read(&raw const live) });
                 });
                 statuses.push(status);
@@ -233,8 +234,8 @@ fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
     }
 }
 
-/// With `Fork::Hide`, the pool's addresses are not mapped in the child. The child may map other memory there
-/// before it drops the pool.
+/// Tests a child of a parent with `Fork::Hide`. In the child, the pool's addresses are not mapped, so the
+/// child may map other memory at these addresses before it drops the pool.
 #[test]
 fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);

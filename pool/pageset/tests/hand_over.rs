@@ -1,4 +1,5 @@
-//! A parent builds a pool and ends, as a daemon's first process does. The child takes the pool over.
+//! Tests a parent that builds a pool and ends, as a daemon's first process does. The parent's child takes the
+//! pool over.
 #![cfg(not(miri))]
 
 mod children;
@@ -35,7 +36,7 @@ fn builder(path: FastPath) -> Builder {
 
 const PATHS: [FastPath; 2] = [FastPath::Auto, FastPath::Locks];
 
-/// Allocates a few blocks and fills each with another byte.
+/// Allocates a few blocks, and fills each block with a different byte.
 fn marked(pool: &Pool) -> Vec<Pages<'_>> {
     let orders = [0, 0, 3, 9, 1].map(|order| Order::new(order).unwrap());
     let mut blocks: Vec<_> = orders.into_iter().map(|order| pool.alloc(order).unwrap()).collect();
@@ -80,7 +81,7 @@ fn a_pool_that_was_built_before_daemon_works_in_the_daemon() {
             let pool = builder(path).returns(returns).build().unwrap();
             let blocks = marked(&pool);
             drop((0..1000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
-            // SAFETY: this process has no thread but the pool's.
+            // SAFETY: this process has no other thread than the pool's thread.
             assert_eq!(unsafe { libc::daemon(1, 1) }, 0);
             pool.take_over(SOON).unwrap();
             use_all(&pool, blocks, 0);
@@ -159,7 +160,7 @@ fn a_child_without_the_agreement_is_refused() {
     }
 }
 
-/// Before a fork by a direct system call, no handler takes the pool's locks.
+/// Tests a fork by a direct system call. Before such a fork, no handler takes the pool's locks.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fork_that_the_c_library_does_not_see_is_refused() {
@@ -174,7 +175,7 @@ fn a_fork_that_the_c_library_does_not_see_is_refused() {
     assert_eq!(status_of(child), 0);
 }
 
-/// At each fork, other threads are allocating and freeing pages.
+/// Tests forks while other threads allocate and free pages.
 #[test]
 fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
     for path in PATHS {
@@ -206,8 +207,8 @@ fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
                 std::thread::sleep(Duration::from_micros(300 * round));
                 fork(|| {
                     pool.take_over(SOON).unwrap();
-                    // Lost are the pages of the three threads, and blocks that they put into arrays during
-                    // the fork.
+                    // The pool loses the pages of the three threads, and blocks that these threads put into
+                    // arrays during the fork.
                     use_all(pool, blocks, FRAMES);
                     says.write_all(b"done").unwrap();
                 });

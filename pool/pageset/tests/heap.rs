@@ -56,13 +56,13 @@ impl Failing {
     }
 }
 
-// SAFETY: returns the system allocator's result, or null.
+// SAFETY: each function returns the system allocator's result, or null.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         Self::note(unsafe { System.alloc(layout) }, layout.size() as isize)
     }
 
@@ -70,13 +70,13 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         Self::note(unsafe { System.alloc_zeroed(layout) }, layout.size() as isize)
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         Self::note(start, -(layout.size() as isize));
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         unsafe { System.dealloc(start, layout) }
     }
 
@@ -84,7 +84,7 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller makes the promises that `System` needs.
         Self::note(
             unsafe { System.realloc(start, layout, new_size) },
             new_size as isize - layout.size() as isize,
@@ -105,9 +105,9 @@ fn with<T>(fails: Fails, work: impl FnOnce() -> T) -> (T, usize) {
     (outcome, FAILED.get())
 }
 
-/// Runs `work` again and again: first its first allocation fails, then its second, and so on. Afterwards does
-/// the same, but all later allocations of a run fail too. Returns the number of allocations that `work`
-/// needs.
+/// Runs `work` once for each allocation that it makes, and lets only this allocation fail. After that, runs
+/// `work` once more for each allocation, and lets this allocation and all later allocations of the run fail.
+/// Returns the number of allocations that `work` needs.
 fn for_every_allocation(mut work: impl FnMut(Fails)) -> usize {
     let mut needed = 0;
     for fails in [Fails::One, Fails::From] {
@@ -128,7 +128,7 @@ fn order(order: u8) -> Order {
     Order::new(order).unwrap()
 }
 
-/// The arguments of every operation: the pool, pages of it, and room for more pages.
+/// The arguments of every operation: the pool, pages of this pool, and room for more pages.
 struct Held<'p> {
     pool: &'p Arc<Pool>,
     pages: Vec<Pages<'p>>,
@@ -196,8 +196,8 @@ const OPERATIONS: [Operation; 21] = [
     ("validate", |held| held.pool.validate().unwrap()),
 ];
 
-/// No operation in the list uses the heap, so an exhausted heap makes none of them fail. All frees are in the
-/// list.
+/// Tests that an exhausted heap makes no operation of the list fail, because no operation of the list uses
+/// the heap. The list of operations has every way to free pages.
 #[test]
 fn fault_06_operations_of_a_pool_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {
@@ -252,7 +252,7 @@ fn fault_06_a_build_that_finds_no_heap_is_an_error_and_leaves_nothing() {
             assert_eq!(BYTES.get(), bytes, "nothing stays on the heap");
         }
     }
-    // Other tests of this file build pools meanwhile, but drop them soon.
+    // Other tests of this file build pools meanwhile, but drop these pools soon.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while pools() > maps {
         assert!(std::time::Instant::now() < deadline, "{} mappings of pools stay", pools());
@@ -290,7 +290,8 @@ fn fault_06_a_report_that_finds_no_heap_is_an_error() {
     assert_eq!(BYTES.get(), bytes);
 }
 
-/// A pool of 1 TiB has a capacity of 64 MiB, so a list of all pages is as long as the capacity.
+/// Tests a pool of 1 TiB with a capacity of 64 MiB. The list of a bulk allocation of all pages must have no
+/// more entries than the capacity has pages.
 #[test]
 fn fault_06_a_list_of_everything_is_as_long_as_the_capacity() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);
@@ -308,7 +309,8 @@ fn fault_06_a_list_of_everything_is_as_long_as_the_capacity() {
     assert_eq!(pool.stats().nr_used, 0);
 }
 
-/// Some kinds of locks allocate a queue entry when a thread waits. Such a lock would use the heap here.
+/// Tests threads that wait for each other's locks. Some kinds of locks allocate a queue entry on the heap
+/// when a thread waits.
 #[test]
 fn fault_06_threads_that_wait_for_each_other_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {

@@ -64,7 +64,7 @@ fn builder(pages: usize) -> Builder {
     Pool::builder().size(pages * HUGE).backing(huge).returns(returns)
 }
 
-/// Allocates all blocks of 2 MiB, and fills each with this byte.
+/// Allocates all blocks of 2 MiB, and fills each block with `byte`.
 fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
     let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     blocks.iter_mut().for_each(|block| block.fill(byte));
@@ -75,7 +75,8 @@ fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
 #[ignore = "needs root and huge pages"]
 fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
     let _machine = FourAndFour::set_up();
-    // First use only the reserved pages, then also pages that the kernel allocates.
+    // Build a pool that needs only the reserved pages, and then a pool that also needs pages that the kernel
+    // allocates.
     for pages in [4, 8] {
         let pool = builder(pages).build().unwrap();
         assert_eq!(fill(&pool, 1).len(), pages);
@@ -84,7 +85,7 @@ fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
         assert_eq!(pool.trim().returned_bytes, 0);
         while pool.tick().more {}
         assert_eq!((pool.resize(HUGE), pool.resize(pages * HUGE)), (HUGE, pages * HUGE));
-        // Other pools take as many pages as they can get, and use them.
+        // Other pools take as many huge pages as they can get, and use these pages.
         let mut others: Vec<_> = (1..=8).rev().filter_map(|count| builder(count).build().ok()).collect();
         others.iter_mut().for_each(|other| drop(fill(other, 2)));
         let error = builder(1).build().unwrap_err();
@@ -118,8 +119,8 @@ fn a_pool_that_clears_in_idle_time_and_has_a_thread_keeps_its_huge_pages_too() {
     assert!(zeros.len() == 8 && zeros.iter().all(|block| block.iter().all(|byte| *byte == 0)));
 }
 
-/// Forks. The parent then writes to each block, and afterwards the child reads a byte of each block. Returns
-/// the sum of the bytes that the child read. Fails if a signal ended the child.
+/// Forks a child. After the fork, the parent writes to each block, and then the child reads a byte of each
+/// block. Returns the sum of the bytes that the child read. Fails if a signal ended the child.
 fn sum_in_child(pool: &Pool) -> u8 {
     let mut blocks = fill(pool, 7);
     let mut channel = [0; 2];
@@ -165,7 +166,8 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }
 
-/// A pool uses a huge page of 1 GiB. At the end of the pool, the system must have this page again.
+/// Tests a pool that uses a huge page of 1 GiB. After the end of the pool, the system must have this page
+/// again.
 #[test]
 #[ignore = "needs root and 1 GiB of memory that lies together"]
 fn a_pool_takes_pages_of_a_gib_where_there_are_some_and_is_made_of_small_ones_elsewhere() {
@@ -239,7 +241,7 @@ fn huge_pages_are_taken_from_the_nodes_that_were_asked_for_when_the_pool_is_buil
     }
 }
 
-/// Maps a whole huge page of a pool's file a second time in this process.
+/// Tests a second mapping of a whole huge page of a pool's file in this process.
 #[test]
 #[ignore = "needs root and huge pages"]
 fn another_mapping_of_the_file_of_a_pool_of_huge_pages_shows_its_bytes() {
@@ -256,7 +258,7 @@ fn another_mapping_of_the_file_of_a_pool_of_huge_pages_shows_its_bytes() {
         unsafe { libc::mmap(std::ptr::null_mut(), HUGE, prot, flags, file, huge_page as libc::off_t) };
     assert_ne!(other, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
     let there = other.cast::<u8>().wrapping_add(page.offset() - huge_page);
-    // SAFETY: the address lies inside the mapping, and no thread writes to it.
+    // SAFETY: the address lies inside the mapping, and no thread writes to this byte.
     assert_eq!(unsafe { there.read() }, 7);
     // SAFETY: the memory was mapped above, and is not in use any more.
     assert_eq!(unsafe { libc::munmap(other, HUGE) }, 0);
@@ -271,7 +273,7 @@ fn what_is_short_of_huge_pages_is_said() {
     let _machine = FourAndFour::set_up();
     let error = builder(9).build().unwrap_err();
     assert_eq!(error.to_string(), "cannot get 9 huge pages: 4 are free (see /proc/sys/vm/nr_hugepages)");
-    // Another mapping reserves free huge pages without using them.
+    // Another mapping reserves free huge pages without using these pages.
     let bytes = 4 * HUGE;
     let (prot, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB);
     // SAFETY: a new mapping at an address of the kernel's choice.

@@ -41,8 +41,9 @@ fn set_limit(resource: libc::__rlimit_resource_t, bytes: u64) {
     assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
 }
 
-/// With the error, the kernel sends SIGXFSZ. The pool must hide this signal, because it would end the
-/// program.
+/// Tests that a limit of file sizes gives an error and no signal. When the kernel refuses to make a file
+/// larger than the limit, it also sends SIGXFSZ. The pool must hide this signal, because the signal would end
+/// the program.
 #[test]
 fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     if !is_child() {
@@ -62,7 +63,7 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     assert!(matches!(error, BuildError::Memfd { .. }), "{error:?}");
     assert!(error.to_string().contains("ulimit -f"), "{error}");
     assert_eq!(states(), before, "signals are blocked, pending and handled as before");
-    // A SIGXFSZ that was pending before stays pending. SAFETY: a set of zeros is empty.
+    // A SIGXFSZ that was pending before the build of the pool stays pending. SAFETY: a set of zeros is empty.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: the call changes the set, which is valid.
     unsafe { libc::sigaddset(&raw mut set, libc::SIGXFSZ) };
@@ -142,7 +143,7 @@ fn the_environment_can_refuse_sequences() {
     drop(pool.alloc(Order::ZERO).unwrap());
 }
 
-/// glibc's tunable leaves threads without a registered area, as old versions of glibc do.
+/// Tests threads without a registered area. glibc's tunable makes such threads, as old versions of glibc do.
 #[test]
 fn threads_without_an_area_work() {
     if !is_child() {
@@ -155,7 +156,7 @@ fn threads_without_an_area_work() {
     pool.validate().unwrap();
 }
 
-/// The only usable CPU is the last one, as can happen in a cpuset.
+/// Tests a process that may use only the last CPU, as can happen in a cpuset.
 #[test]
 fn a_process_of_one_cpu_works() {
     if !is_child() {

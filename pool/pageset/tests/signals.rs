@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset::{AllocError, FastPath, Order, Pool, ReturnPolicy, Worker};
 
-/// Runs one test of this file again, alone, and ends it if it hangs.
+/// Runs one test of this file again, alone, and ends the test if it hangs.
 fn again(test: &str) {
     let this = std::env::current_exe().unwrap();
     let mut command = Command::new("timeout");
@@ -33,7 +33,7 @@ fn is_child() -> bool {
 /// Runs `work` in a child with one thread, so that this thread takes all signals. Fails if `work` returns
 /// `false` or panics.
 fn in_one_thread(work: impl FnOnce() -> bool) {
-    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in such a child.
+    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in a forked child.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
@@ -51,7 +51,8 @@ static POOLS: OnceLock<[Pool; 2]> = OnceLock::new();
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Allocates and frees blocks. The interrupted thread may be doing the same.
+/// Allocates and frees blocks. The thread that the handler interrupts may also be allocating or freeing a
+/// block.
 extern "C" fn handler(_: libc::c_int) {
     for pool in POOLS.get().into_iter().flatten() {
         for order in [0, 2, 5, 9] {
@@ -136,7 +137,7 @@ fn only(signal: libc::c_int) -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// The program waits for a signal, and the pool's thread must not take this signal.
+/// Tests a program that waits for a signal. The pool's thread must not take this signal.
 #[test]
 fn a_program_that_waits_for_a_signal_gets_it() {
     if !is_child() {
@@ -150,7 +151,7 @@ fn a_program_that_waits_for_a_signal_gets_it() {
         // SAFETY: signals this process.
         unsafe { libc::kill(std::process::id() as libc::pid_t, libc::SIGTERM) };
         let mut signal = 0;
-        // SAFETY: both outlive the call.
+        // SAFETY: the set and the number outlive the call.
         unsafe { libc::sigwait(&raw const set, &raw mut signal) };
         pool.is_ok() && signal == libc::SIGTERM
     });
@@ -185,7 +186,7 @@ fn the_pools_thread_blocks_every_signal_and_its_builder_none() {
     let before = status_of(std::path::Path::new("/proc/thread-self"), "SigBlk");
     let _pool = Pool::builder().size(64 << 20).build().unwrap();
     let blocked = u64::from_str_radix(&status_of(&thread_of_pool(), "SigBlk"), 16).unwrap();
-    // glibc reserves signals 32 and 33, and the kernel never blocks the other two.
+    // glibc reserves signals 32 and 33, and the kernel never blocks SIGKILL and SIGSTOP.
     let never = [libc::SIGKILL, libc::SIGSTOP, 32, 33];
     let expected = never.into_iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
     assert_eq!(blocked, expected, "{blocked:016x}");
@@ -219,7 +220,7 @@ fn a_pool_gets_and_loses_its_thread_by_its_policy() {
     wait_for("the thread is gone", || tasks() == without);
 }
 
-/// Waits until the pool's thread has this attribute, which it sets when it begins to run.
+/// Waits until the pool's thread has an attribute. The thread sets the attribute when it begins to run.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_so() {

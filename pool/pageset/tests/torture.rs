@@ -1,7 +1,7 @@
-//! Threads allocate pages, free each other's pages, move to random CPUs, fork, trim and resize. Every page
-//! has a pattern that proves that it has only one owner.
+//! Runs threads that allocate pages, free each other's pages, move to random CPUs, fork, trim and resize.
+//! Every page has a pattern that proves that it has only one owner.
 //!
-//! `PAGESET_SOAK_SECONDS` sets a longer time. `cargo xtask ci night soak` uses it.
+//! `PAGESET_SOAK_SECONDS` sets a longer time. `cargo xtask ci night soak` sets this variable.
 
 use std::sync::Mutex;
 use std::sync::atomic::{
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// Pages with the pattern that their owner wrote.
+/// Pages of one owner, with the pattern that the owner wrote.
 struct Owned<'p> {
     pages: Pages<'p>,
     pattern: u64,
@@ -47,7 +47,7 @@ impl<'p> Owned<'p> {
         Self { pages, pattern }
     }
 
-    /// Fails if another owner has written to these pages since this owner wrote its pattern.
+    /// Fails if the pages' pattern has changed, which means that the pages have a second owner.
     fn check(&self) {
         for page in self.pages.chunks_exact(PAGE_BYTES) {
             let words = [&page[..8], &page[PAGE_BYTES - 8..]];
@@ -213,8 +213,8 @@ fn every_page_of_a_shared_pool_has_one_owner() {
     torture(Pool::builder().backing(Backing::Memfd));
 }
 
-/// There are more threads than CPUs, so the scheduler often preempts a thread inside a sequence. The kernel
-/// then restarts the sequence. No page may be lost or doubled by such a restart.
+/// Tests more threads than CPUs, so that the scheduler often preempts a thread inside a sequence. The kernel
+/// restarts a sequence whose thread was preempted. No page may be lost or doubled by a restart.
 #[test]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn sequences_are_restarted() {
@@ -249,7 +249,8 @@ fn sequences_are_restarted() {
     pool.validate().unwrap();
 }
 
-/// A signal handler interrupts a sequence and allocates. The kernel then restarts the sequence.
+/// Tests a signal handler that interrupts a sequence and allocates. The kernel restarts the interrupted
+/// sequence.
 #[test]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn signal_handlers_may_allocate_from_arrays() {
@@ -258,8 +259,8 @@ fn signal_handlers_may_allocate_from_arrays() {
     static HANDLED: AtomicU64 = AtomicU64::new(0);
 
     extern "C" fn handler(_: libc::c_int) {
-        // This allocation comes from the array, which is never empty here, because the thread keeps pages in
-        // it.
+        // This allocation comes from the array. The array is never empty during the test, because the thread
+        // keeps pages in the array.
         if let Some(pool) = POOL.get() {
             drop(pool.alloc(Order::new(1).unwrap()));
             HANDLED.fetch_add(1, Relaxed);

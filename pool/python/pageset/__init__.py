@@ -8,7 +8,8 @@ An example, with the built-in recording::
     pageset.replay(recording, ["linux-6.1", "linux-6.12"])
     pageset.advise(recording)
 
-During long work, other Python threads can run. Long work reports to ``progress``, and an interrupt ends it.
+During long work, other Python threads can run. Long work reports to ``progress``, and an interrupt ends the
+work.
 """
 
 from ._native import Events, Pages, Pool, PoolStats, ReturnPolicy, Table, machines, policies, workloads

@@ -9,9 +9,9 @@ from . import _native
 
 def main() -> int:
     """Runs the command with the arguments of this process. Returns the process's exit status."""
-    # The command handles interrupts itself, as it does without Python.
+    # The command handles interrupts itself, as the command does without Python.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # The Python that works on a sweep's runs elsewhere.
+    # The Python program that does a sweep's runs on other computers.
     os.environ.setdefault("PAGESET_PYTHON", sys.executable)
     return _native.command(sys.argv[1:])
 

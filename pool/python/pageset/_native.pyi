@@ -1,4 +1,5 @@
-"""The part in Rust. Its functions give results as JSON. The Python modules next to this file turn them into values.
+"""The part in Rust. The functions of this part return results as JSON. The Python modules next to this file
+turn the JSON into values.
 """
 
 import os
@@ -83,8 +84,8 @@ class Pool:
     """A pool that hands out pages of 4 KiB to 4 MiB. Each CPU has a cache of pages, huge pages back the pool, and
     idle memory goes back to the system unless the pool is ``pinned``.
 
-    The memory stays until neither the pool nor pages of it exist any more. A child of a fork may read the pages, but
-    most calls on the pool and its pages raise an exception there.
+    The memory stays until neither the pool nor pages of it exist any more. A child of a fork may read the
+    pages, but in the child most calls on the pool and its pages raise an exception.
     """
 
     def __new__(
@@ -110,7 +111,8 @@ class Pool:
     def uses_rseq(self) -> bool:
         """Whether the pool's fast path uses restartable sequences."""
     def fileno(self) -> int:
-        """The file descriptor of a pool with the backing ``memfd`` or hugetlb. The pool closes it at its end.
+        """The file descriptor of a pool with the backing ``memfd`` or hugetlb. The pool closes the descriptor
+        at the pool's end.
 
         Another process can map pages of the file by their ``offset``, but of hugetlb only whole huge pages. The other
         process must not change free pages.
@@ -123,16 +125,15 @@ class Pool:
     def alloc(self, order: int = 0, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
         """Allocates a block of ``2**order`` pages, aligned to its size. The order is 0 to 10.
 
-        With ``zeroed``, all bytes are zero. Otherwise the contents are unspecified. If no such block is free, the
-        call collects garbage, because reference cycles may hold pages. Then it waits up to ``timeout`` seconds until
-        another thread frees enough pages.
+        With ``zeroed``, all bytes are zero. Without ``zeroed``, the contents are unspecified. If no such
+        block is free, the call collects garbage, because reference cycles may hold pages. After the
+        collection, the call waits up to ``timeout`` seconds until another thread frees enough pages.
         """
     def alloc_exact(self, count: int, *, timeout: float | None = None) -> Pages:
-        """Allocates exactly ``count`` pages that lie side by side, up to all of the pool."""
+        """Allocates exactly ``count`` pages that lie side by side, up to the whole pool."""
     def alloc_run(self, nbytes: int, *, align: int = 4096, zeroed: bool = False, timeout: float | None = None) -> Pages:
-        """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to all of the pool.
-
-        Their address is a multiple of ``align`` bytes, a power of two.
+        """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to the whole pool. The address
+        of the pages is a multiple of ``align`` bytes, a power of two.
         """
     def alloc_gib(self, *, timeout: float | None = None) -> Pages:
         """Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start.
@@ -187,8 +188,8 @@ class Pool:
         """Takes free memory out of service until at most ``size`` bytes are in service, or puts memory back into
         service.
 
-        The size cannot exceed the size that the pool was built with. Returns the number of bytes in service. The
-        number is more than ``size`` if too little memory is free.
+        The size cannot exceed the size that the pool was built with. Returns the number of bytes in service.
+        The result is more than ``size`` if too little memory is free.
         """
     def set_capacity(self, size: int) -> None:
         """Limits the bytes that users and the pool's caches may have together.
@@ -198,19 +199,19 @@ class Pool:
     def set_returns(self, returns: ReturnPolicy) -> None:
         """Sets the policy for idle memory. The new policy applies from the next scan on.
 
-        With ``thread``, the call starts the pool's thread if the pool has none and there is work for it. Without, it
-        ends the thread.
+        With ``thread``, the call starts the pool's thread if the pool has none and there is work for it.
+        Without ``thread``, the call ends the thread.
         """
     def set_pinned(self, pinned: bool) -> None:
         """Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every address."""
     def take_over(self, *, timeout: float = 1.0) -> None:
         """Makes a child of ``os.fork()`` the owner of its parent's pool, when the parent has ended.
 
-        The call waits up to ``timeout`` seconds for the end of the parent. Use it in a program that becomes a daemon,
-        for a pool with ``fork="hand-over"``.
+        The call waits up to ``timeout`` seconds for the end of the parent. Use this call in a program that
+        becomes a daemon, for a pool with ``fork="hand-over"``.
         """
     def validate(self) -> None:
-        """Checks the pool's tables, and raises an exception if they are inconsistent.
+        """Checks the pool's tables, and raises an exception if the tables are inconsistent.
 
         The result is exact only while no other thread uses the pool.
         """
@@ -236,12 +237,12 @@ class Pages:
     def is_free(self) -> bool:
         """Whether this object has no pages any more, because the program freed, discarded or split them."""
     def free(self) -> None:
-        """Frees the pages now. Raises ``BufferError`` if there are views of their bytes. Does nothing if the pages
-        are free already.
+        """Frees the pages now. Raises ``BufferError`` if there are views of the pages' bytes. Does nothing if
+        the pages are free already.
         """
     def discard(self) -> int:
-        """Frees the pages now, and gives their memory back to the system at once. The pool then knows that the pages
-        are zero.
+        """Frees the pages now, and gives their memory back to the system at once. The pool knows that pages
+        that went back are zero.
 
         Returns the number of bytes that the call gave back.
         """
@@ -249,18 +250,17 @@ class Pages:
         """Gives the memory of ``count`` of these pages back to the system, from page ``first`` on. This object keeps
         the pages.
 
-        The pages then read as zeros, also through views of their bytes. Returns the number of bytes that the call
-        gave back.
+        The pages that went back read as zeros, also through views of their bytes. Returns the number of bytes
+        that the call gave back.
         """
     def split(self, count: int) -> tuple[Pages, Pages]:
         """Splits these pages into two objects: the first ``count`` pages and the other pages.
 
-        Each part is freed separately. This object then has no pages.
+        Each part is freed separately. After the call, this object has no pages.
         """
     def join(self, next: Pages) -> Pages:
-        """Joins these pages with pages that begin where these end, as the opposite of ``split``.
-
-        Returns all pages as one object. The two objects then have no pages.
+        """Joins these pages with the pages ``next``, which must begin where these pages end, as the opposite
+        of ``split``. Returns all pages as one object. After the call, the two joined objects have no pages.
         """
     def fileno(self) -> int:
         """The descriptor of the pool's file, if the pool's backing is ``memfd`` or hugetlb.
@@ -283,11 +283,12 @@ class Pages:
 class ReturnPolicy:
     """How a pool gives idle memory back to the system.
 
-    A scan runs every ``interval`` seconds. It gives back the pageblocks of 2 MiB that two scans in a row found free.
-    The scans give back at most ``bytes_per_second``, but each scan at least one pageblock. They leave ``keep_bytes``
-    of whole free pageblocks resident. (``None`` stands for 2 % of the pool, at most 32 MiB.) In pageblocks with pages
-    in use, a scan also gives back free parts of ``part_bytes`` or more, unless ``part_bytes`` is 0. Each scan clears
-    up to ``prezero_blocks`` free pageblocks. Without ``thread``, the program calls ``Pool.tick``.
+    A scan runs every ``interval`` seconds. A scan gives back the pageblocks of 2 MiB that two scans in a row
+    found free. All scans together give back at most ``bytes_per_second``, but each scan may give back one
+    pageblock. The scans leave ``keep_bytes`` of whole free pageblocks resident. (``None`` stands for 2 % of
+    the pool, at most 32 MiB.) In pageblocks with pages in use, a scan also gives back free parts of
+    ``part_bytes`` or more, unless ``part_bytes`` is 0. Each scan clears up to ``prezero_blocks`` free
+    pageblocks. Without ``thread``, the program calls ``Pool.tick``.
     """
 
     def __new__(

@@ -52,8 +52,8 @@ class Advice(Tabular):
     policy: str | None
     command: list[str]
     findings: dict[str, Any]
-    """The facts that the recording shows, or ``None`` for a fact that it does not show. ``not_recorded``
-    names the missing kinds of events."""
+    """The facts that the recording shows, or ``None`` for a fact that the recording does not show.
+    ``not_recorded`` names the missing kinds of events."""
     forecasts: tuple[Forecast, ...]
     """The forecasts for other settings, and then for other kernels."""
     verdict: dict[str, Any]

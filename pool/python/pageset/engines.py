@@ -58,7 +58,7 @@ def part(text: str) -> tuple[int, int]:
 def executor(name: str, jobs: int | None) -> Iterator[Executor]:
     """Makes the executor with this name."""
     if name == "processes":
-        # A fork would take the threads' locks with it.
+        # A forked child would have the threads' locks without the threads.
         context = multiprocessing.get_context("forkserver")
         with ProcessPoolExecutor(jobs, mp_context=context) as pool:
             yield pool

@@ -1,4 +1,4 @@
-"""Many recordings of one load: who says Yes, the worst first."""
+"""Advice for many recordings of one load: which recordings say Yes, the worst first."""
 
 import html
 import os
@@ -15,7 +15,7 @@ class FleetLine:
     """The answer for one recording."""
 
     recording: str
-    """The name of its file."""
+    """The name of the recording's file."""
     answer: str | None
     """Yes, No or unknown; ``None`` if the recording could not be read."""
     advised: str | None
@@ -38,7 +38,8 @@ class Fleet(Tabular):
     """Advice for many recordings, and how many recordings have each answer."""
 
     lines: tuple[FleetLine, ...]
-    """A line for each recording, the worst first: Yes, then unknown, then No, then those that could not be read."""
+    """A line for each recording, the worst first: Yes, unknown, No, and last the recordings that could not be
+    read."""
     yes: tuple[str, ...]
     """The recordings that say Yes, the worst first."""
     no: int
@@ -46,11 +47,12 @@ class Fleet(Tabular):
     unknown: int
     """How many recordings do not say."""
     why_unknown: tuple[tuple[str, int], ...]
-    """Why they do not say, and how many recordings have each reason: the most frequent first."""
+    """The reasons why recordings give no answer, and how many recordings have each reason, the most frequent
+    first."""
     unread: int
     """How many recordings could not be read."""
     advised: tuple[tuple[str, int], ...]
-    """What is advised, and for how many recordings: the most frequent first."""
+    """The advised changes, and for how many recordings each change is advised, the most frequent first."""
     sentences: tuple[str, ...]
     """The summary in words."""
     table: _native.Table = field(compare=False)
@@ -83,8 +85,8 @@ class Fleet(Tabular):
 def fleet(*paths: str | os.PathLike[str], progress: Progress | None = None) -> Fleet:
     """Advises on many recordings, on all CPUs of this computer: files, and the ``.pgtrace`` files of folders.
 
-    A recording that cannot be read has a line with its error, and the others are still read. For more recordings than one
-    computer can read, see :func:`advise_many`.
+    A recording that cannot be read has a line with its error, and the other recordings are still read. For
+    more recordings than one computer can read, see :func:`advise_many`.
     """
     text, table = _native.fleet([os.fspath(path) for path in paths], progress=progress)
     return parse(Fleet, text, table=table)

@@ -12,8 +12,8 @@ from .recording import Recording
 
 Interval = tuple[int, int]
 """An 80 % interval, with both ends. In measurements, the interval held 83 % of the runs of loads with repeats
-within 25 %, and 85 % of the runs of other loads. In trials of settings, it held 87 % of the runs on a quiet
-machine. On a busy machine, an interval of an earlier rule held 55 %."""
+within 25 %, and 85 % of the runs of other loads. In trials of settings, the interval held 87 % of the runs on
+a quiet machine. On a busy machine, an interval of an earlier rule held 55 %."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Outcome:
     pcp_pages_end: int
     pcp_pages_idle: int
     interval: Intervals | None
-    """``None`` if the recording does not show the decisions of its kernel. In this case, nothing tells the
-    accuracy of a replay."""
+    """``None`` if the recording does not show the decisions of its kernel. Without these decisions, nothing
+    tells the accuracy of a replay."""
 
     @property
     def visits(self) -> int:

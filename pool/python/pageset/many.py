@@ -59,9 +59,9 @@ def sweep(
     ``executor`` is any executor with the interface of ``concurrent.futures``: processes of this computer,
     Dask's ``Client.get_executor()``, or an executor of ``mpi4py.futures``, Parsl or executorlib. Without an
     executor, this process does the work. The function stores each result as a Parquet file in the directory
-    ``into``. Its default is the plan's name with ``.results``. The file's key is a hash of all inputs that
-    decide the result. So a new call continues an interrupted sweep, and several sweeps may use a directory at
-    the same time.
+    ``into``. The default of ``into`` is the plan's name with ``.results``. A file's key is a hash of all
+    inputs that decide the result. So a new call continues an interrupted sweep, and several sweeps may use a
+    directory at the same time.
     """
     plan = pathlib.Path(plan)
     return _finish(tasks.of_plan(plan), into or plan.with_suffix(".results"), executor, progress)

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Bar:
-    """A progress bar of tqdm. Pass it as ``progress``: ``with pageset.Bar() as bar: pageset.replay(...,
+    """A progress bar of tqdm. Pass the bar as ``progress``: ``with pageset.Bar() as bar: pageset.replay(...,
     progress=bar)``.
 
     tqdm chooses between a bar for a terminal and a bar for a notebook. The package tqdm must be installed.

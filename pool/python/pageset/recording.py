@@ -66,7 +66,7 @@ class Recording:
 
     @property
     def command(self) -> list[str]:
-        """The recorded command and its arguments. Empty if the recording does not tell them."""
+        """The recorded command and its arguments. Empty if the recording does not tell its command."""
         command: list[str] = self.info["command"]
         return command
 
@@ -202,9 +202,10 @@ def record(
     The recording ends when ``command`` ends, after ``seconds``, or at an interrupt. The file is complete in
     each case. ``cpus`` are the recorded CPUs, such as ``0-3,8``, and ``buffer_bytes`` is the size of the
     kernel's buffer for each CPU. With ``faults``, the recording also has page faults of user mode. With
-    ``call_chains``, it tells who waits for zone locks. With ``names``, it has the names of tasks. With
-    ``flight_recorder``, it keeps only the last events. ``until`` ends such a recording at a condition such as
-    ``zone_wait_us > 500``. With ``force``, the file replaces an existing file.
+    ``call_chains``, the recording tells which kernel functions wait for zone locks. With ``names``, the
+    recording has the names of tasks. With ``flight_recorder``, the recording keeps only the last events.
+    ``until`` ends such a recording at a condition such as ``zone_wait_us > 500``. With ``force``, the file
+    replaces an existing file.
     """
     removed = _native.record(
         path,

@@ -22,7 +22,7 @@ class RunSpec:
     policy: str
     """The name of a policy."""
     cpus: int | None = None
-    """The number of CPUs that the workload uses. By default it uses all."""
+    """The number of CPUs that the workload uses. By default, the workload uses all CPUs."""
     batch: int | None = None
     """A fixed ``batch``, in pages."""
     high: int | None = None

@@ -13,8 +13,8 @@ from .document import Progress
 from .errors import Error
 
 PARCEL_S = 0.25
-"""The intended time to work on a parcel, in seconds. It is long compared with the time to send a parcel, and
-short enough that a lost worker loses little work."""
+"""The intended time to work on a parcel, in seconds. The time is long compared with the time to send a
+parcel, and so short that a lost worker loses little work."""
 PARCEL_TASKS = 100
 """The most tasks in a parcel."""
 PARCELS_FIRST, PARCELS_MAX = 64, 4096
@@ -63,8 +63,8 @@ def finish(
 
 
 def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task, bytes]]:
-    """Yields results as they arrive. If the caller ends this generator early, it cancels the remaining
-    parcels."""
+    """Yields results as they arrive. If the caller ends this generator early, the generator cancels the
+    remaining parcels."""
     back: queue.SimpleQueue[Future[Done]] = queue.SimpleQueue()
     out: dict[Future[Done], tuple[Parcel, int]] = {}
     size, limit, done, work_s = 1, PARCELS_FIRST, 0, 0.0

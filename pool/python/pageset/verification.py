@@ -110,8 +110,8 @@ def verify(
     layout: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Compares each decision of the recorded kernel with the decision of a policy. By default, this is the
-    recorded kernel's own policy.
+    """Compares each decision of the recorded kernel with the decision of a policy. By default, the policy is
+    the recorded kernel's own policy.
 
     ``mode`` is ``step``, ``blind`` or ``free``. In mode ``step``, the comparison predicts each decision, and
     then carries the kernel's decision out. In mode ``blind``, samples do not correct the state. In mode

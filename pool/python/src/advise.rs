@@ -9,7 +9,7 @@ use crate::recording::Recording;
 use crate::stream::Table;
 use crate::work::{Interrupted, run};
 
-/// Says whether page sets are the problem, and which change would help.
+/// Says whether page sets are the cause of a recording's problem, and which change would help.
 #[pyfunction]
 #[pyo3(signature = (recording, *, progress))]
 pub(crate) fn advise(

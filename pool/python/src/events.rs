@@ -9,7 +9,8 @@ use crate::recording::Source;
 use crate::stream::{capsule, schema_capsule};
 use crate::work::Watch;
 
-/// The events of a recording, as a table. Each use reads the table from the file again, batch by batch.
+/// The events of a recording, as a table. Each use of the object reads the events from the recording's file
+/// again, batch by batch.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Events {
     source: Source,

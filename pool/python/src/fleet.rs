@@ -42,7 +42,8 @@ struct Summary<'a> {
     sentences: Vec<String>,
 }
 
-/// Does not report the progress within a recording, because the recordings are counted. Only cancels.
+/// A progress that only cancels. The caller counts finished recordings, so it needs no progress within a
+/// recording.
 struct Quiet(Watch);
 
 impl Progress for Quiet {

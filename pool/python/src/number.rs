@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::error::bad_number;
 
-/// A whole number of at least 0. If the number does not fit, the conversion raises `ValueError`. (PyO3's own
-/// conversion raises `OverflowError`.)
+/// A whole number of at least 0. If the number does not fit, the conversion raises `ValueError`. PyO3's own
+/// conversion would raise `OverflowError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whole<T>(pub(crate) T);
 

@@ -28,8 +28,9 @@ pub(crate) struct Pages {
 struct State {
     pages: Option<OwnedPages>,
     views: usize,
-    /// Whether a `with` block of the pages has ended. If there are still views, the end of the last view
-    /// frees the pages. No new view can be made.
+    /// Whether a `with` block of the pages has ended. If views exist when the `with` block ends, the end of
+    /// the last view frees the pages. After the end of the `with` block, no new view of the pages can be
+    /// made.
     is_left: bool,
 }
 
@@ -39,7 +40,7 @@ impl Pages {
         Self { state: Mutex::new(State { pages: Some(pages), views: 0, is_left: false }), page_count, offset }
     }
 
-    /// Takes the pages out of this object. `None` if they are free already.
+    /// Takes the pages out of this Python object. Returns `None` if the pages are free already.
     fn take(&self) -> PyResult<Option<OwnedPages>> {
         let mut state = self.state();
         if state.pages.as_ref().is_some_and(|pages| pages.pool().is_in_child()) {
@@ -84,21 +85,21 @@ impl Pages {
         self.state().pages.is_none()
     }
 
-    /// Frees the pages now. Raises `BufferError` if there are views of their bytes. Does nothing if the pages
-    /// are free already.
+    /// Frees the pages now. Raises `BufferError` if there are views of the pages' bytes. Does nothing if the
+    /// pages are free already.
     fn free(&self) -> PyResult<()> {
         self.take().map(drop)
     }
 
-    /// Frees the pages now, and gives their memory back to the system at once. The pool then knows that the
-    /// pages are zero. Returns the number of bytes that the call gave back.
+    /// Frees the pages now, and gives their memory back to the system at once. The pool knows that pages that
+    /// went back are zero. Returns the number of bytes that the call gave back.
     fn discard(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.take()?.map_or(0, |pages| py.detach(|| pages.discard())))
     }
 
     /// Gives the memory of `count` of these pages back to the system, from page `first` on. This object keeps
-    /// the pages. The pages then read as zeros, also through views of their bytes. Returns the number of
-    /// bytes that the call gave back.
+    /// the pages. The pages that went back read as zeros, also through views of their bytes. Returns the
+    /// number of bytes that the call gave back.
     fn give_back(&self, first: Whole<usize>, count: Whole<usize>) -> PyResult<usize> {
         let (Whole(first), Whole(count), all) = (first, count, self.page_count);
         let end = first.checked_add(count).filter(|end| *end <= all);
@@ -114,7 +115,7 @@ impl Pages {
     }
 
     /// Splits these pages into two objects: the first `count` pages and the other pages. Each part is freed
-    /// separately. This object then has no pages.
+    /// separately. After the call, this object has no pages.
     fn split(&self, count: Whole<usize>) -> PyResult<(Self, Self)> {
         let Whole(count) = count;
         if count == 0 || count >= self.page_count {
@@ -128,8 +129,8 @@ impl Pages {
         Ok((Self::new(first), Self::new(rest)))
     }
 
-    /// Joins these pages with pages that begin where these end, as the opposite of `split`. Returns all pages
-    /// as one object. The two objects then have no pages.
+    /// Joins these pages with the pages `next`, which must begin where these pages end, as the opposite of
+    /// `split`. Returns all pages as one object. After the call, the two joined objects have no pages.
     fn join(&self, next: &Self) -> PyResult<Self> {
         let free = || PyValueError::new_err("the pages are free");
         let mut first = self.take()?.ok_or_else(free)?;
@@ -167,8 +168,8 @@ impl Pages {
         slf
     }
 
-    /// Frees the pages now, or when their last view ends. Never raises, because an exception would hide an
-    /// exception of the block.
+    /// Frees the pages now, or when their last view ends. Never raises an exception, because a new exception
+    /// would hide an exception of the `with` block.
     fn __exit__(&self, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
         let mut state = self.state();
         state.is_left = true;
@@ -204,7 +205,7 @@ impl Pages {
     /// Releases a view.
     ///
     /// # Safety
-    /// `view` was filled by `__getbuffer__` of this object, and is released once.
+    /// `__getbuffer__` of this object filled `view`, and the caller releases `view` once.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         let mut state = self.state();
         state.views = state.views.saturating_sub(1);

@@ -21,7 +21,7 @@ use crate::work::{Interrupted, run};
 /// and idle memory goes back to the system unless the pool is `pinned`.
 ///
 /// The memory stays until neither the pool nor pages of it exist any more. A child of a fork may read the
-/// pages, but most calls on the pool and its pages raise an exception there.
+/// pages, but in the child most calls on the pool and its pages raise an exception.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pool(Arc<pageset::Pool>);
 
@@ -92,9 +92,9 @@ impl Pool {
         self.0.start().addr()
     }
 
-    /// The file descriptor of a pool whose backing is `memfd` or hugetlb. The pool closes it at its end.
-    /// Another process can map pages of the file by their `offset`, but of hugetlb only whole huge pages. The
-    /// other process must not change free pages.
+    /// The file descriptor of a pool whose backing is `memfd` or hugetlb. The pool closes the descriptor at
+    /// the pool's end. Another process can map pages of the file by their `offset`, but of hugetlb only whole
+    /// huge pages. The other process must not change free pages.
     fn fileno(&self) -> PyResult<RawFd> {
         file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd or hugetlb has a file"))
     }
@@ -106,10 +106,10 @@ impl Pool {
     }
 
     /// Allocates a block of `2**order` pages, aligned to its size. The order is 0 to 10. With `zeroed`, all
-    /// bytes are zero. Otherwise the contents are unspecified.
+    /// bytes are zero. Without `zeroed`, the contents are unspecified.
     ///
-    /// If no such block is free, the call collects garbage, because reference cycles may hold pages. Then it
-    /// waits up to `timeout` seconds until another thread frees enough pages.
+    /// If no such block is free, the call collects garbage, because reference cycles may hold pages. After
+    /// the collection, the call waits up to `timeout` seconds until another thread frees enough pages.
     #[pyo3(
         signature = (order=Whole(0), *, zeroed=false, timeout=None),
         text_signature = "($self, order=0, *, zeroed=False, timeout=None)"
@@ -134,8 +134,8 @@ impl Pool {
         self.waited(py, timeout, || self.0.alloc_exact(count.0))
     }
 
-    /// Allocates contiguous `nbytes`, rounded up to pages, up to all of the pool. Their address is a multiple
-    /// of `align` bytes, a power of two.
+    /// Allocates contiguous `nbytes`, rounded up to pages, up to the whole pool. The address of the pages is
+    /// a multiple of `align` bytes, a power of two.
     #[pyo3(
         signature = (nbytes, *, align=Whole(PAGE_BYTES), zeroed=false, timeout=None),
         text_signature = "($self, nbytes, *, align=4096, zeroed=False, timeout=None)"
@@ -162,7 +162,7 @@ impl Pool {
     }
 
     /// Allocates the block of `2**order` pages that begins `page` pages after the pool's start, if all its
-    /// pages are free. If some are not, empties all caches and tries again.
+    /// pages are free. If some pages are not free, empties all caches and tries again.
     #[pyo3(signature = (page, order=Whole(0)), text_signature = "($self, page, order=0)")]
     fn alloc_at(&self, py: Python<'_>, page: Whole<usize>, order: Whole<u64>) -> PyResult<Pages> {
         let order = order_of(order)?;
@@ -170,7 +170,7 @@ impl Pool {
         Ok(Pages::new(pages.into_owned(&self.0)))
     }
 
-    /// Allocates `count` single pages. Returns fewer if no more pages are free, even after the call has
+    /// Allocates `count` single pages. Returns fewer pages if no more pages are free, even after the call has
     /// collected garbage. Waits up to `timeout` seconds for the first page.
     #[pyo3(signature = (count, *, timeout=None), text_signature = "($self, count, *, timeout=None)")]
     fn alloc_bulk(&self, py: Python<'_>, count: Whole<usize>, timeout: Option<f64>) -> PyResult<Vec<Pages>> {
@@ -189,7 +189,8 @@ impl Pool {
                 py.import("gc")?.call_method0("collect")?;
             }
             let mut more = Vec::new();
-            // An error here means only that no further page is free. The caller gets the pages so far.
+            // An error of this call means only that no further page is free. The caller gets the pages that
+            // were allocated before.
             let _ = py.detach(|| self.0.alloc_bulk(count - pages.len(), &mut more));
             pages.extend(more.into_iter().map(|page| Pages::new(page.into_owned(&self.0))));
         }
@@ -282,7 +283,7 @@ impl Pool {
 
     /// Takes free memory out of service until at most `size` bytes are in service, or puts memory back into
     /// service, up to the size that the pool was built with. Returns the number of bytes in service. The
-    /// number is more than `size` if too little memory is free.
+    /// result is more than `size` if too little memory is free.
     fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
         self.check_process()?;
         Ok(py.detach(|| self.0.resize(size.0)))
@@ -297,7 +298,8 @@ impl Pool {
     }
 
     /// Sets the policy for idle memory. The new policy applies from the next scan on. With `thread`, the call
-    /// starts the pool's thread if the pool has none and there is work for it. Without, it ends the thread.
+    /// starts the pool's thread if the pool has none and there is work for it. Without `thread`, the call
+    /// ends the thread.
     fn set_returns(&self, py: Python<'_>, returns: &ReturnPolicy) -> PyResult<()> {
         self.check_process()?;
         Ok(py.detach(|| self.0.set_returns(returns.0))?)
@@ -321,8 +323,8 @@ impl Pool {
         py.detach(|| self.0.take_over(wait)).map_err(refused)
     }
 
-    /// Checks the pool's tables, and raises an exception if they are inconsistent. The result is exact only
-    /// while no other thread uses the pool.
+    /// Checks the pool's tables, and raises an exception if the tables are inconsistent. The result is exact
+    /// only while no other thread uses the pool.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.validate()).map_err(refused)
     }
@@ -338,8 +340,8 @@ impl Pool {
         if self.0.is_in_child() { Err(refused(AllocError::Forked)) } else { Ok(()) }
     }
 
-    /// Allocates by `alloc`. If no memory is free, collects garbage and tries again. Then waits up to the
-    /// timeout until another thread frees pages.
+    /// Allocates by `alloc`. If no memory is free, collects garbage and tries again. If there is still no
+    /// free memory, waits up to the timeout until another thread frees pages.
     fn waited<'p>(
         &'p self,
         py: Python<'_>,
@@ -479,9 +481,9 @@ pub(crate) struct PoolStats {
     prezeroed_bytes: u64,
     /// Bytes that the pool gave back to the system.
     returned_bytes: u64,
-    /// Bytes that the pool gave back and then used again.
+    /// Bytes that the pool gave back to the system and used again later.
     refaulted_bytes: u64,
-    /// Nanoseconds that the pool spent to give memory back.
+    /// Nanoseconds that the pool spent to give memory back to the system.
     return_time_ns: u64,
     /// Bytes of mapped metadata.
     metadata_bytes: u64,

@@ -1,4 +1,5 @@
-//! A recording, with its place and its description. Each reader opens the recording again.
+//! Makes a recording, with its place and its description, a Python object. Each reader opens the recording
+//! again.
 
 use std::io;
 use std::path::PathBuf;
@@ -30,7 +31,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens the recording. After `watch` was cancelled, reading returns an error.
+    /// Opens the recording. After the work of `watch` was cancelled, a read of the recording returns an
+    /// error.
     pub(crate) fn open(&self, watch: &Watch) -> anyhow::Result<Watched> {
         let reader = match self {
             Self::Bundled(options) => bundled_with(options)?,

@@ -40,7 +40,7 @@ pub(crate) fn replay(
 }
 
 /// Replays a recording on the machine of the layout, or without a layout on the recorded machine. If the
-/// recording does not describe its machine, guesses it.
+/// recording does not describe its machine, the function guesses the machine.
 pub(crate) fn played(
     source: &Source,
     candidates: Vec<Candidate>,
@@ -69,7 +69,7 @@ pub(crate) fn played(
     })?)
 }
 
-/// The policies with these names, or without names all policies that a replay supports.
+/// The policies with these names. Without names, all policies that a replay supports.
 pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<Candidate>> {
     let named = |name: &String| named(name);
     let policies: Vec<Policy> =

@@ -1,4 +1,4 @@
-//! Offers tables by Arrow's C interface. Table engines such as Polars read data through this interface
+//! Offers tables by Arrow's C interface. Table engines such as Polars read data through Arrow's C interface
 //! without copying.
 //!
 //! Source: the Arrow PyCapsule interface of Arrow 14, which also defines the capsules' names.

@@ -40,7 +40,7 @@ pub(crate) fn verify(
         let amount = reader.amount();
         watch.begin("verifying", amount.total());
         let progress = watch.clone();
-        // The reader ends when it is cancelled.
+        // The reader returns an error when the work is cancelled.
         Ok(compare(&mut reader, &options, move |events| progress.show(amount.done(events)))?)
     })?;
     document::of(&verified)

@@ -21,9 +21,10 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// How Python treats interrupted work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupted {
-    /// Python does not wait. The work ends at its next report of progress, and its result is dropped.
+    /// Python does not wait for the work. The work ends at its next report of progress, and its result is
+    /// dropped.
     LeftAlone,
-    /// Python waits, because the work has something to finish.
+    /// Python waits for the work, because the work has something to finish.
     WaitedFor,
 }
 

@@ -1,4 +1,5 @@
-"""What an argument cannot be is a TypeError, a ValueError, or the error that Python has for it."""
+"""Tests that a wrong argument raises a TypeError, a ValueError, or the exception that Python has for such an
+argument."""
 
 import importlib
 import os

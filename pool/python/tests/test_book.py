@@ -1,4 +1,4 @@
-"""What the book and the README show is run."""
+"""Runs the Python code that the book and the README show."""
 
 import doctest
 import re

@@ -1,4 +1,4 @@
-"""The command that the package installs is the command."""
+"""Tests that the command that the package installs is the command `pageset`."""
 
 import signal
 import subprocess

@@ -1,4 +1,5 @@
-"""Children of a fork do the work of the laboratory, whatever their parent has done before or does meanwhile."""
+"""Tests that children of a fork do the work of the laboratory, whatever their parent has done before or does
+meanwhile."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Long work leaves Python its turn: progress, threads, interrupts."""
+"""Tests that Python handles progress, threads and interrupts during long work."""
 
 import io
 import signal

@@ -1,4 +1,4 @@
-"""Sweeps and many recordings, on executors of several kinds."""
+"""Tests sweeps and the evaluation of many recordings on executors of several kinds."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Pages of a pool are Python objects; their bytes are nobody's copy."""
+"""Tests pages of a pool as Python objects that give access to their bytes without a copy."""
 
 import faulthandler
 import gc

@@ -1,4 +1,4 @@
-"""Recording the running kernel, where the rights are there."""
+"""Tests recordings of the running kernel, if the user has the right to trace the kernel."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a recording says about itself."""
+"""Tests the facts that a recording tells about itself."""
 
 import os
 from pathlib import Path

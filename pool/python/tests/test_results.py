@@ -1,4 +1,4 @@
-"""Results are the command's."""
+"""Tests that results equal the results of the command."""
 
 import pickle
 from collections.abc import Callable, Sequence

@@ -1,4 +1,5 @@
-"""Tables reach those who read tables, without a copy and without needing any of them."""
+"""Tests that table engines read this package's tables without a copy. The package itself needs none of these
+engines."""
 
 import subprocess
 import sys

@@ -187,11 +187,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         let (Pfn(start), _) = around(pfns.start)?;
         let (Pfn(end), order) = around(last)?;
         // If the range is in one half of a pair, both halves are split.
-        for_each_part(self, &(start..end + u64::from(order.frames())), |zone, block, _| {
+        for_each_part(self, &(start..end + u64::from(order.frames())), |zone, block, part| {
             let first = zone.pfn(FrameId::of(block, 0)).0;
-            let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
-            let frames =
-                (ours.start.saturating_sub(first) as usize)..(ours.end.saturating_sub(first) as usize);
+            let frame = |pfn: u64| pfn.saturating_sub(first).min(FRAMES as u64) as usize;
+            let within = |pfn: u64| frame(pfn).clamp(part.start, part.end);
+            let frames = within(pfns.start)..within(pfns.end);
             self.until_done(Pfn(pfns.start), || self.try_split_part(block, frames.clone(), Pfn(pfns.start)))
         })
     }

@@ -23,6 +23,7 @@ mod model;
 mod of_row;
 mod reviewers;
 mod settings;
+mod shapes;
 mod split;
 mod stock;
 mod threads;

@@ -77,7 +77,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         };
         let outcome = match self.start(cpu, request) {
             Ok(walk) => {
-                // Prefer memory of a lower zone to mixing types in a pageblock (spec §1.11).
+                // Prefer a block of a lower zone to a block that mixes migratetypes in a pageblock (spec
+                // §1.11).
                 let avoid = if walk.preferred.body.spills_lower {
                     AllocFlags::NO_FRAGMENT
                 } else {
@@ -141,8 +142,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Tries the zones that the request may use. A zone serves the request if its free memory stays above the
-    /// given watermark, or if `flags` ignore watermarks (spec §1.13).
+    /// Tries to take a block from each zone that the request may use. A zone may serve the request if the
+    /// zone's free memory stays above the given watermark, or if `flags` ignore watermarks (spec §1.13).
     #[inline]
     pub(super) fn walk(
         &self,
@@ -150,14 +151,15 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         watermark: Watermark,
         flags: AllocFlags,
     ) -> Option<Pfn> {
-        // The preferred zone nearly always serves the request.
+        // Try the preferred zone separately, because this zone serves most requests.
         match self.try_zone(walk.preferred, walk, watermark, flags) {
             Some(pfn) => Some(pfn),
             None => self.walk_on(walk, watermark, flags),
         }
     }
 
-    /// Serves a request from one zone, if the zone's watermark or `flags` allow it.
+    /// Takes a block for the request from one zone. Returns `None` if the zone's watermark and `flags` forbid
+    /// the allocation, or if the zone has no block for the request.
     #[inline]
     pub(super) fn try_zone(
         &self,

@@ -17,12 +17,12 @@ use crate::{ZoneId, ZoneKind};
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Builds an allocator: each frame of each region is free, all CPUs are online, all page sets are empty.
     ///
-    /// Writes the metadata of each block's first frame, of each pageblock and of each hole, but not of all
-    /// frames. So building takes a few writes for each 4 MiB of memory.
+    /// Writes the metadata of each free block's first frame, of each pageblock and of each frame in a hole,
+    /// but not of all other frames. So the build of memory without holes takes a few writes for each 4 MiB.
     ///
     /// # Errors
-    /// A table has the wrong length, the configuration contradicts itself, or the policy needs the feature
-    /// `lab`. See [`ConfigError`].
+    /// Returns an error if a table has the wrong length, the configuration contradicts itself, or the policy
+    /// needs the feature `lab`. See [`ConfigError`].
     pub fn new(platform: P, config: &Config<'_>, mut tables: Tables<'a, P>) -> Result<Self, ConfigError> {
         config.check()?;
         if !HAS_LAB && let Some(rule) = config.policy.lab_rule() {

@@ -8,8 +8,8 @@ use crate::{NodeId, ZoneKind};
 
 /// Describes a machine or an arena, and the policy for its memory.
 ///
-/// Start with [`new`](Config::new) and set fields one by one. Then your code still compiles when a later
-/// version of this crate adds settings:
+/// Start with [`new`](Config::new) and set fields one by one. Code that sets fields in this way still
+/// compiles when a later version of this crate adds settings:
 ///
 /// ```
 /// # use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
@@ -29,7 +29,7 @@ pub struct Config<'c> {
     /// zones of one node and kind, requests try the lower zone first. Each zone has its own page sets, and
     /// its own arrays in `pageset-blocks`.
     pub zones: &'c [ZoneConfig<'c>],
-    /// The node of each possible CPU. All CPUs are online at first.
+    /// The node of each possible CPU. A new allocator treats all these CPUs as online.
     pub cpus: &'c [NodeId],
     /// The distances between nodes, as a matrix, row by row. With `None`, the distance is 10 from a node to
     /// itself, and 20 to each other node.
@@ -45,12 +45,13 @@ pub struct Config<'c> {
     /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark, but at least one
     /// pageblock. 0 switches boosts off.
     pub watermark_boost_factor: u32,
-    /// Protects zones of each kind from requests that could use higher zones. With 256, these requests must
-    /// leave more frames free than the watermark plus 1/256 of the higher zones' frames on the same node.
-    /// With 0, zones of this kind are not protected.
+    /// Protects zones of each kind from requests that could use higher zones. With a ratio of 256, such a
+    /// request must leave more frames free than the watermark plus 1/256 of the higher zones' frames on the
+    /// same node. With a ratio of 0, zones of this kind are not protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
     /// If the value is n, each page set's limit is 1/n of the zone divided by the number of CPUs, but at
-    /// least four batches. The value is at least 8, or 0 to let the policy decide.
+    /// least four batches. This setting is 0 or at least 8. If this setting is 0, the policy computes the
+    /// limits of page sets.
     pub percpu_pagelist_high_fraction: u32,
 }
 
@@ -68,7 +69,7 @@ pub struct ZoneConfig<'c> {
 }
 
 impl ZoneConfig<'_> {
-    /// Whether a region of the zone has a frame.
+    /// Whether at least one region of the zone has a frame.
     pub(crate) fn has_memory(&self) -> bool {
         self.regions.iter().any(|region| !region.is_empty())
     }

@@ -37,8 +37,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// all at once or in parts.
     ///
     /// A call for up to 1024 frames with an alignment up to 1024 usually costs as much as the allocation of
-    /// one block. Any other call tries each pageblock as the beginning: O(pageblocks), and each attempt takes
-    /// the zone's lock.
+    /// one block. Any other call tries the start of each pageblock, or each multiple of a larger `align`, as
+    /// the first frame. Such a call takes O(pageblocks) time, and each attempt takes the zone's lock.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] if `frames` is 0, [`AllocError::BadAlign`] if `align` is not a power of two.
@@ -61,7 +61,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         let request = Request { order: holding.unwrap_or(Order::MAX), ..*request };
         if holding.is_some() {
             match alloc_cut(self, cpu, frames, &request) {
-                // No single block is large enough, but parts of neighbouring blocks may be.
+                // No free block is large enough. Neighbouring free blocks together may have enough frames.
                 Err(AllocError::OutOfMemory { .. }) => {}
                 outcome => return outcome,
             }
@@ -96,8 +96,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         None
     }
 
-    /// Takes all blocks of a range. If a block cannot be taken, frees the blocks that were taken, and returns
-    /// the failed block with the error.
+    /// Allocates all blocks of a range. If the allocation of one block fails, frees the blocks that this call
+    /// allocated before, and returns the first frame of the failed block with the error.
     fn take_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), (Pfn, AllocError)> {
         for (pfn, order) in blocks_of(pfns.clone()) {
             if let Err(error) = self.alloc_at(cpu, pfn, &Request { order, ..*request }) {

@@ -8,7 +8,7 @@ use crate::platform::Platform;
 use crate::policy::{SliceCaches, SliceRule};
 use crate::{CpuId, NodeId};
 
-/// The data of one CPU, or a table entry that is not filled yet. The constructor is `const`.
+/// The data of one CPU: an entry of an allocator's table of CPUs. [`PageAllocator::new`] sets the CPU's node.
 #[derive(Debug)]
 pub struct Cpu {
     node: AtomicU16,
@@ -35,8 +35,8 @@ enum Presence {
 }
 
 impl Cpu {
-    /// An online CPU of node 0 with unknown caches. The value is all zeros, so a static table of CPUs lies in
-    /// `.bss`.
+    /// An online CPU of node 0 with unknown caches. All bytes of the new entry are zero, so a static table of
+    /// CPUs lies in `.bss`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -73,8 +73,9 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.cpus.len()
     }
 
-    /// Brings a CPU online. The zones of the CPU's node, and the zones of nodes without CPUs, then divide
-    /// their limits among one more CPU.
+    /// Brings a CPU online. From this call on, the zones of the CPU's node divide the limits of page sets
+    /// among one more CPU. The zones of nodes without online CPUs also divide their limits among one more
+    /// CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -83,9 +84,9 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Takes a CPU offline: divides its share of the limits among the other CPUs, ends its ownership of
-    /// pageblocks, and drains its page sets. Operations that name this CPU still work, because a thread may
-    /// run on the CPU for a moment longer. A free that names this CPU may put a page into the CPU's page set.
-    /// The page stays there until a drain or an allocation takes it.
+    /// pageblocks, and drains its page sets. Operations that name an offline CPU still work, because a thread
+    /// may run on the CPU for a moment longer. A free that names an offline CPU may put a page into the CPU's
+    /// page set. The page stays in this page set until a drain or an allocation takes the page.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -98,7 +99,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
         let is_offline = presence == Presence::Offline;
         if slot.is_offline.swap(is_offline, Relaxed) != is_offline {
-            // Update all zones, because all CPUs share the zones of nodes without CPUs.
+            // Update the limits of all zones, because all online CPUs share the zones of nodes without online
+            // CPUs.
             self.zones.iter().for_each(|zone| self.update_limits(zone));
         }
         if self.policy.ownership().is_some() {

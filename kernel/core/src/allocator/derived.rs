@@ -14,7 +14,7 @@ impl Config<'_> {
     /// the wrong length or a span is too large.
     ///
     /// # Errors
-    /// Returns the first contradiction that is found.
+    /// Returns the first contradiction that the check finds in the configuration.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.zones.is_empty() {
             return Err(ConfigError::NoZones);

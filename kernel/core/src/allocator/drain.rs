@@ -64,8 +64,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 count.min(chunk)
             }));
             drained += pages;
-            // If a page set is corrupted, its count may exceed the pages on its lists. Therefore stop when a
-            // drain finds no page.
+            // If a page set is corrupted, its count may exceed the pages on its lists. Such a count never
+            // becomes 0, so stop when a drain finds no page.
             if seen <= chunk || pages == 0 {
                 return drained;
             }
@@ -74,9 +74,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Takes in the blocks that other CPUs freed, and drains part of the page set under one hold of its lock.
-    /// The drain starts with list 0, unless it is a round-robin drain. `pages` is called with the number of
-    /// pages that the page set holds, and returns how many of these pages to drain.
+    /// Moves the blocks that other CPUs freed into the page set, and drains part of the page set under one
+    /// hold of the page set's lock. The drain starts with list 0, unless it is a round-robin drain. `pages`
+    /// is called with the number of pages that the page set holds, and returns how many of these pages to
+    /// drain.
     pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
         self.pageset.with(|state| {
             self.take_in(state);

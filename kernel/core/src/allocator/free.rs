@@ -29,10 +29,10 @@ bitflags! {
 
 /// The result of offering a freed block to a page set.
 enum Kept {
-    /// The page set took the block. If a drain is still due, the caller takes the lock again and continues
-    /// the drain.
+    /// The page set took the block. If `Drained` holds a due drain, the caller takes the page set's lock
+    /// again and continues the drain.
     Drained(Option<DueDrain>),
-    /// The page set did not take the block, because its CPU no longer owns the block's pageblock.
+    /// The page set did not take the block, because the page set's CPU no longer owns the block's pageblock.
     Disowned,
 }
 
@@ -40,8 +40,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a block on behalf of `cpu`. Another CPU may have allocated the block.
     ///
     /// # Errors
-    /// It is an error to free a block that is not allocated with this order, in release builds too. If two
-    /// CPUs free the same block at once, one CPU succeeds, and the other CPU gets an error, usually
+    /// The free fails if the block is not allocated with this order, in release builds too. If two CPUs free
+    /// the same block at once, one CPU succeeds, and the other CPU gets an error, usually
     /// [`FreeError::DoubleFree`]. A refused free changes no block.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
@@ -88,9 +88,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Takes a block from its user, so that no other CPU can free the block. Every free begins with this
-    /// step. Race: two CPUs free the same block. The second CPU fails in this step, so the block is freed
-    /// once.
+    /// Takes a block from its user, so that no other CPU can free the block. Every free begins with a claim
+    /// of its block. Race: two CPUs free the same block. The claim of the second CPU fails, so only the first
+    /// CPU frees the block.
     #[inline(always)]
     fn claim(
         &self,
@@ -111,7 +111,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     /// Frees a block under a policy with owners. The block usually goes to the CPU that owns its pageblock.
-    /// The function is separate so that frees under policies without owners cost only one more branch.
+    /// This function is not inlined, so that a free under a policy without owners costs only one branch more.
     #[cold]
     #[inline(never)]
     fn free_owned(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
@@ -146,7 +146,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             // Race: the owner goes offline while this CPU adds the block to the owner's list. `cpu_offline`
             // first ends the owner's ownership of pageblocks, and then empties the owner's page set and list.
             // If the list was emptied before this CPU added the block, the pageblock has no owner now, and
-            // this CPU empties the list. So no block stays on the list.
+            // this CPU empties the list. In both orders, no block stays on the list of an owner that goes
+            // offline.
             if zone.body.owners.owner(frame) != Some(at.owner) {
                 self.drain_pageset(cpu, zone, at.owner);
             }
@@ -240,8 +241,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Puts a block on the free lists. Reads the type of the block's pageblock again under the lock. The
-    /// rules of Linux 6.12 split a block of two pageblocks, and put each pageblock on the list of its own
+    /// Puts a block on the free lists. Reads the type of the block's pageblock again under the zone's lock.
+    /// The rules of Linux 6.12 split a block of two pageblocks, and put each pageblock on the list of its own
     /// type (spec §1.5). While any pageblock is isolated, every policy splits a block of two pageblocks,
     /// because an isolated half must not be allocated with the other half.
     fn free_direct(self, block: Claimed, counted: DivertedFrees) {

@@ -100,9 +100,10 @@ pub enum BlockUse {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// The block that contains a frame. `None` in holes and outside all zones. O(orders). Takes no lock, so
-    /// other CPUs may change the block before the caller reads the answer. Unless the caller owns the block,
-    /// the answer is only a hint, for example where to try [`alloc_at`](Self::alloc_at).
+    /// The block that contains a frame. Returns `None` if the frame lies in a hole or in no zone. O(orders).
+    /// Takes no lock, so other CPUs may change the block before the caller reads the answer. Unless the
+    /// caller owns the block, the answer is only a hint, for example where to try
+    /// [`alloc_at`](Self::alloc_at).
     pub fn block_of(&self, pfn: Pfn) -> Option<BlockInfo> {
         let (zone, frame) = self.locate(pfn)?;
         let (first, state) = zone.body.frames.covering_block(frame)?;
@@ -116,8 +117,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Some(BlockInfo { first: zone.body.span.pfn(first), order, held_by })
     }
 
-    /// Whether an allocated block of exactly this order starts at `pfn`. The answer is a hint, as in
-    /// [`block_of`](Self::block_of). O(zones), and reads one byte of metadata.
+    /// Whether an allocated block of exactly this order starts at `pfn`. Unless the caller owns the block,
+    /// the answer is only a hint, because the function takes no lock. O(zones), and reads one byte of
+    /// metadata.
     #[inline]
     pub fn is_allocated(&self, pfn: Pfn, order: Order) -> bool {
         self.locate(pfn).is_some_and(|(zone, frame)| zone.body.frames.is_allocated(frame, order))

@@ -22,13 +22,15 @@ enum Taken {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. Pages in page
-    /// sets count as free and are drained first. The request's zone, node and address limit are ignored.
+    /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. If page sets
+    /// may hold some of these frames, this function drains the zone's page sets and tries again. The
+    /// request's zone, node and address limit are ignored.
     ///
     /// # Errors
-    /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`]
-    /// or [`AllocError::NotFree`]. [`AllocError::OutOfMemory`] if the zone's free memory would not stay above
-    /// its min watermark and the request does not ignore watermarks.
+    /// Returns [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`],
+    /// [`AllocError::Misaligned`] or [`AllocError::NotFree`] for a bad argument or a frame that is not free.
+    /// Returns [`AllocError::OutOfMemory`] if the zone's free memory would not stay above its min watermark
+    /// and the request does not ignore watermarks.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         let order = request.order;
         self.check_request(cpu, request)?;
@@ -100,7 +102,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     /// Frees the frames of a range, which may be whole blocks or parts of blocks. If a block extends beyond
-    /// the range, its frames outside the range stay allocated.
+    /// the range, the block's frames outside the range stay allocated.
     ///
     /// # Errors
     /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the

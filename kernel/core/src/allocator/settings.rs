@@ -19,8 +19,9 @@ pub(super) struct Settings {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Sets `percpu_pagelist_high_fraction`. The value is 0 to let the policy decide, or at least 8 (spec
-    /// §2.5). A page set uses the new limits from its next refill or free on. The call drains nothing.
+    /// Sets `percpu_pagelist_high_fraction`. If the setting is 0, the policy computes the limits of page
+    /// sets. Any other value must be at least 8 (spec §2.5). A page set uses the new limits from its next
+    /// refill or free on. The call drains nothing.
     ///
     /// # Errors
     /// [`ConfigError::BadFraction`] for the values 1 to 7. The old value then stays.
@@ -47,8 +48,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.update_watermarks();
     }
 
-    /// Sets `watermark_boost_factor`, in 10 000ths of the high watermark. With 0, no new boost begins, and a
-    /// present boost stays.
+    /// Sets `watermark_boost_factor`, in 10 000ths of the high watermark. If the factor is 0, no new boost
+    /// begins, and a present boost stays.
     pub fn set_watermark_boost_factor(&self, factor: u32) {
         self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
     }
@@ -126,7 +127,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.update_mobility_grouping();
     }
 
-    /// Recomputes one zone's limits and stores them in all CPUs' page sets.
+    /// Recomputes the limits of one zone's page sets, and stores these limits in the zone's page sets of all
+    /// CPUs.
     pub(super) fn update_limits(&self, zone: &Zone<'_, P>) {
         let _held = self.limits_update.lock();
         let online = |node: Option<_>| {
@@ -149,8 +151,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.pagesets.of_zone(zone.body.id).iter().for_each(|pageset| pageset.set_limits(limits));
     }
 
-    /// Switches grouping by mobility on or off. The grouping is off if memory is too small for a pageblock of
-    /// each type (spec §1.6).
+    /// Switches the grouping of pageblocks by mobility on or off in all zones. The grouping is off if memory
+    /// is too small for a pageblock of each type (spec §1.6).
     fn update_mobility_grouping(&self) {
         let beyond_high = |zone: &Zone<'_, P>| {
             zone.body.managed.get().saturating_sub(zone.body.marks.boosted(Watermark::High))

@@ -22,8 +22,8 @@ enum Unreserve {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Tries the other zones, after the preferred zone has failed. If `flags` have `NO_FRAGMENT`, then tries
-    /// all zones again without this flag.
+    /// Tries the request's other zones, after the preferred zone has failed. If no other zone serves the
+    /// request either, and `flags` have `NO_FRAGMENT`, this function tries all zones again without this flag.
     #[cold]
     pub(super) fn walk_on(
         &self,
@@ -117,7 +117,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Clears the mark of a zone with boosted watermarks, if the policy says that this kind of request clears
-    /// the mark. Then wakes the reclaimer.
+    /// the mark. A call that clears the mark also wakes the reclaimer.
     #[cold]
     pub(super) fn consume_boost(self, order: Order, flags: AllocFlags) {
         let consumes = match self.policy.buddy.boost_consumer {

@@ -18,13 +18,13 @@ pub enum TickOutcome {
     Idle,
 }
 
-/// The time from the beginning of each interval to the tick of `cpu`, if a host spreads ticks over the
-/// interval. CPU `i` of `n` ticks at `i/n` of the interval, in the interval's unit. Source: mailing-list post
-/// of April 2026 on `vmstat_update`.
+/// The time from the beginning of each interval to the tick of `cpu`, for a host that spreads the CPUs' ticks
+/// evenly over the interval. CPU `i` of `n` ticks at `i/n` of the interval, in the interval's unit. Source:
+/// mailing-list post of April 2026 on `vmstat_update`.
 ///
 /// In Linux to date, all CPUs tick at the beginning of the interval, so their decays contend for the zone
 /// locks. Spread ticks contend less with each other, but each tick may contend with CPUs that work at that
-/// moment. The work of a tick is the same.
+/// moment. The spreading of ticks does not change the work of a tick.
 ///
 /// ```
 /// use pageset_core::{CpuId, spread_tick_offset};
@@ -42,7 +42,7 @@ pub const fn spread_tick_offset(cpu: CpuId, cpus: u32, interval: u64) -> u64 {
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Does one CPU's periodic work. Call this function for each CPU once a second (Linux's `stat_interval`).
-    /// Any CPU may make the call. [`spread_tick_offset`] gives the moment within the second if ticks are
+    /// The caller may run on any CPU. [`spread_tick_offset`] gives the moment within the second if ticks are
     /// spread.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         if decayed.is_unfinished { TickOutcome::Again } else { TickOutcome::Idle }
     }
 
-    /// Drains a batch from an idle page set of a remote node after some ticks.
+    /// Drains a batch from a page set of a remote node after the page set has been idle for some ticks.
     fn expire(self, place: Place, activity: Activity) -> TickOutcome {
         let ticks_left = self.pageset.with(|state| state.pcp.expire(place, activity));
         if ticks_left == Some(0) {

@@ -1,5 +1,5 @@
-//! Chooses one block for a request. Falls back to another type when the wanted type has no block that is
-//! large enough.
+//! Chooses one block for a request. If the wanted type has no block that is large enough, the request falls
+//! back to a block of another type.
 
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
@@ -8,8 +8,8 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-/// Records where a refill found its previous block. The search for the next block starts at that place (spec
-/// §1.6.2).
+/// Records where a refill found its previous block. The search for the refill's next block skips the lists
+/// that come before this place (spec §1.6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FallbackMode {
     #[default]
@@ -25,12 +25,12 @@ pub(super) struct Found {
     pub(super) reach: Reach,
 }
 
-/// The memory whose type changes when a request of another type gets a block.
+/// The memory that a request may convert to its own type when the request takes a free block of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Only the block changes its type.
+    /// The request may convert only the free block.
     Block,
-    /// The block's pageblock changes its type too.
+    /// The request may also convert the pageblock that holds the free block.
     Pageblock,
 }
 
@@ -46,8 +46,9 @@ fn fallbacks(wanted: MigrateType) -> &'static [MigrateType] {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes one block. Falls back to other types as the policy says (spec §1.6, §1.7). A refill passes the
-    /// same `mode` for all its blocks. A single allocation passes a new `mode`.
+    /// Takes one block from the free lists. If the wanted type has no block, falls back to other types as the
+    /// policy says (spec §1.6, §1.7). A refill passes one `mode` to the calls for all its blocks. An
+    /// allocation of a single block passes a new `mode`.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -137,7 +138,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(Found { migratetype, reach })
     }
 
-    /// The smallest order that a fallback may take. With `NO_FRAGMENT` only whole pageblocks are allowed.
+    /// The smallest order of a block that a fallback may take. With `NO_FRAGMENT` only whole pageblocks are
+    /// allowed.
     pub(super) fn fallback_floor(order: Order, flags: AllocFlags) -> Order {
         if flags.contains(AllocFlags::NO_FRAGMENT) { order.max(Order::PAGEBLOCK) } else { order }
     }

@@ -14,7 +14,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{LockedZone, Watermarks};
 use crate::{CpuId, MigrateType, Order};
 
-/// Records the last fallback.
+/// Records the last event of a fallback as text.
 #[derive(Default)]
 struct Extfrag(Mutex<String>);
 

@@ -7,8 +7,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Adds a pageblock to the reserve, unless the reserve is full. An atomic high-order request has just got
-    /// the block at `frame` in this pageblock.
+    /// Adds a pageblock to the reserve, unless the reserve has reached its limit. The pageblock holds
+    /// `frame`, the first frame of a block that an atomic high-order request has just got.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         let percent = self.body.managed.get() / 100;
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "a zone too large for miri")]
     fn the_reserve_ends_at_its_limit() {
-        // One percent of this zone is exactly one pageblock.
+        // One percent of the test's zone is exactly one pageblock.
         for (rules, reserved) in [(BuddyRules::LINUX_6_12, 512), (BuddyRules::LINUX_6_1, 1024)] {
             let mut bench = Bench::new(51_200, rules);
             for frame in [0, 1024, 2048, 3072] {

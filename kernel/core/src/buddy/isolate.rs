@@ -16,7 +16,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.split_at_pageblocks(start);
         self.set_block_type(start, Order::PAGEBLOCK, MigrateType::Isolate);
         self.move_free_blocks(start, MigrateType::Isolate);
-        // Frames that are freed in an isolated pageblock do not go to the owner, so end the ownership.
+        // A frame that is freed in an isolated pageblock does not go to the pageblock's owner, so end the
+        // ownership.
         self.body.owners.disown(start);
         let isolated = self.body.gauges.isolated_pageblocks();
         self.body.gauges.set_isolated_pageblocks(isolated + 1);
@@ -32,7 +33,7 @@ impl<E: EventSink> LockedZone<'_, E> {
             return false;
         }
         let start = Self::pageblock_start(frame);
-        // Two isolated pageblocks may have merged.
+        // The free blocks of two isolated pageblocks may have merged.
         self.split_at_pageblocks(start);
         let to = self.grouped(to);
         self.set_block_type(start, Order::PAGEBLOCK, to);

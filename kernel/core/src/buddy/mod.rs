@@ -46,8 +46,8 @@ pub(crate) mod tests {
         (body, buddy)
     }
 
-    /// A zone of free frames that begins at frame 0. A test uses the zone as the holder of the zone's lock
-    /// does.
+    /// A zone of free frames that begins at frame 0. A test may change the zone in every way that the holder
+    /// of the zone's lock may.
     pub(crate) struct Bench {
         pub(crate) body: ZoneBody<'static>,
         pub(crate) buddy: FreeLists,

@@ -7,8 +7,8 @@ use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
     /// Updates the ownership of the frame's pageblock after a free. A pageblock that is completely free loses
-    /// its owner. Any other pageblock goes on the owner's list, where a later refill of the owner can find
-    /// it.
+    /// its owner. A pageblock with frames in use goes on its owner's list, so that a later refill of the
+    /// owner finds the pageblock.
     pub(crate) fn update_owner(&self, frame: FrameIndex) {
         let (frames, owners) = (&self.body.frames, &self.body.owners);
         if owners.owner(frame).is_none() {

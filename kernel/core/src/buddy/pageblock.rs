@@ -52,8 +52,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Counts the frames of a pageblock from `from` on. If a block begins before the pageblock, the block
-    /// covers the whole pageblock, so 512 of its frames count.
+    /// Counts the free and the movable frames of a pageblock, from the frame `from` on. If a block begins
+    /// before the pageblock, the block covers the whole pageblock, so 512 of the block's frames count.
     pub(crate) fn pageblock_use(&mut self, from: FrameIndex) -> PageblockUse {
         let mut frames = PageblockUse::default();
         if let Some((head, state)) = self.body.frames.covering_block(from)
@@ -67,8 +67,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         frames
     }
 
-    /// Moves every free block of a pageblock, from `from` on, to the tails of `to`'s lists, in ascending
-    /// order. Returns the number of frames moved.
+    /// Moves every free block of a pageblock, from the frame `from` on, to the tails of `to`'s lists, in
+    /// ascending order. Returns the number of frames moved.
     pub(crate) fn move_free_blocks(&mut self, from: FrameIndex, to: MigrateType) -> u32 {
         let mut moved = 0;
         self.for_each_block(from, |zone, frame, state, order| {

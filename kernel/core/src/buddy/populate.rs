@@ -8,9 +8,9 @@ use crate::frame::{FrameIndex, State};
 use crate::zone::{FreeLists, Identity, LockedZone, Span, ZoneBody};
 use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn};
 
-/// Fills an empty zone with `regions` (spec §1.2). Every pageblock is movable. Blocks are as large as
-/// alignment allows and are added in ascending order. Frames outside the regions are holes. The caller has
-/// checked the regions with `Config::check`.
+/// Fills an empty zone with `regions` (spec §1.2). Every pageblock is movable. Each free block is as large as
+/// its alignment and its region allow, and the blocks are added in ascending order. Frames outside the
+/// regions are holes. The caller has checked the regions with `Config::check`.
 pub(crate) fn populate(
     body: &mut ZoneBody<'_>,
     buddy: &mut FreeLists,

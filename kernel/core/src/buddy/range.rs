@@ -6,8 +6,8 @@ use crate::frame::{FrameIndex, State};
 use crate::zone::{End, LockedZone};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes the block of `order` at `frame` out of a larger or equal free block, and leaves the rest free.
-    /// Returns `false` if no free block contains the wanted block.
+    /// Takes the block of `order` at `frame` out of the free block that contains the wanted block, and leaves
+    /// the rest of that free block free. Returns `false` if no free block contains the wanted block.
     pub(crate) fn take_at(&mut self, frame: FrameIndex, order: Order) -> bool {
         let Some((head, State::Free { order: mut size, migratetype })) =
             self.body.frames.covering_block(frame)

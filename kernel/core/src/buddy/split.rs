@@ -6,13 +6,14 @@ use crate::zone::{End, ListId, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes the first block of `migratetype`'s first nonempty list, from `order` upwards, and splits the
-    /// block to `order` (spec §1.3). One bit operation finds the list.
+    /// Finds the smallest order from `order` upwards that has a free block of `migratetype`, takes a block of
+    /// this order, and splits the block to `order` (spec §1.3). One bit operation finds the smallest order
+    /// that has a free block.
     #[inline]
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;
         let mut frame = self.buddy.list(found, migratetype).head()?;
-        // Here, a policy with `steering` chooses the unit of 1 GiB only among blocks of at least a pageblock.
+        // For a block of at least a pageblock, a policy with `steering` chooses the unit of 1 GiB.
         if found >= Order::PAGEBLOCK
             && let Some(rule) = self.body.rules.steering()
         {
@@ -30,8 +31,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(frame)
     }
 
-    /// Splits a taken block. Keeps the lowest block of `order`, and puts the upper halves at the heads of
-    /// `migratetype`'s lists, largest first.
+    /// Splits a taken block of the order `from`. The caller keeps the lowest part, of the order `order`. The
+    /// upper halves go to the heads of `migratetype`'s lists, largest first.
     #[inline]
     pub(crate) fn split(&mut self, frame: FrameIndex, from: Order, order: Order, migratetype: MigrateType) {
         let mut size = from;

@@ -1,5 +1,5 @@
-//! Steering: chooses among several free blocks a block in a suitable unit of 1 GiB. As a result, few units
-//! hold memory that cannot be moved ([`UnitSteering`]).
+//! Steering: among several free blocks, chooses a block in a suitable unit of 1 GiB, so that few units hold
+//! memory that cannot be moved ([`UnitSteering`]).
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -145,8 +145,8 @@ mod tests {
     fn a_fragment_in_a_tainted_unit_is_used_before_a_clean_unit_is_tainted() {
         for (rules, stays) in [(SUPERPAGEBLOCK_RFC.buddy, true), (BuddyRules::LINUX_6_12, false)] {
             let mut bench = bench(rules);
-            // The first unit is full. The last two pageblocks of the first unit hold memory that cannot be
-            // moved.
+            // All pageblocks of the first unit are in use. The last two pageblocks of the first unit hold
+            // memory that cannot be moved.
             let free: Vec<_> = (0..510).map(|_| take(&mut bench, MigrateType::Movable)).collect();
             let pinned = [0; 2].map(|_| take(&mut bench, MigrateType::Unmovable));
             assert!(free.iter().chain(&pinned).all(|frame| *frame < UNIT));

@@ -1,4 +1,5 @@
-//! Doubly linked lists of blocks, linked through the frames' metadata. Allocation takes from the head.
+//! Doubly linked lists of blocks. The links are in the metadata of the blocks' first frames. An allocation
+//! takes the block at the head.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -10,8 +11,8 @@ const NIL: FrameIndex = FrameIndex::MAX;
 /// A list of frames. The list stores its two ends, and each frame stores links to the frames before and after
 /// it.
 ///
-/// The first element's `prev` and the last element's `next` are never read. Therefore removing an end element
-/// writes nothing to the other elements.
+/// The first element's `prev` and the last element's `next` are never read. When an end element is removed,
+/// its neighbour keeps the link to the removed element, so nothing is written to the other elements.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: FrameIndex,
@@ -34,7 +35,7 @@ impl List {
     }
 
     /// Whether `frame` is the first or last element. The removal of the first or last element changes the
-    /// list's ends.
+    /// ends that the list stores.
     pub(crate) fn ends_with(&self, frame: FrameIndex) -> bool {
         frame == self.head || frame == self.tail
     }
@@ -159,7 +160,7 @@ impl BlockList for List {
     }
 }
 
-/// Whether two frames link to each other. If a frame is on two lists by mistake, this check fails first.
+/// Whether two frames link to each other. This check can detect a frame that is on two lists by mistake.
 fn are_neighbours(frames: &FrameTables<'_>, first: FrameIndex, second: FrameIndex) -> bool {
     let of = |frame: FrameIndex| frames.links.get(frame as usize);
     of(first).zip(of(second)).is_some_and(|(first_links, second_links)| {

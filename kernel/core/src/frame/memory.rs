@@ -5,7 +5,8 @@ use super::{FrameLinks, FrameState, FrameTables, PageblockType};
 /// The metadata tables of one zone with `FRAMES` frames and `FRAMES / 512` pageblocks. `FRAMES` is a multiple
 /// of 1024.
 ///
-/// A new value is all zeros. So a static of this type lies in `.bss` and takes no space in a kernel's image.
+/// All bytes of a new value are zero. A static of this type therefore lies in `.bss` and takes no space in a
+/// kernel's image.
 ///
 /// ```
 /// use pageset_core::{FrameMemory, Zone};

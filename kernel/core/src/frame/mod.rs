@@ -29,7 +29,7 @@ use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, St
 pub type FrameIndex = u32;
 
 /// Links of a block's first frame: the previous and the next block in its list. All-zero bytes are a valid
-/// value.
+/// value of this type.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct FrameLinks {
@@ -45,7 +45,7 @@ impl FrameLinks {
     }
 }
 
-/// State of one frame, packed into a byte. All-zero bytes are a valid value.
+/// State of one frame, packed into a byte. All-zero bytes are a valid value of this type.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct FrameState(AtomicU8);
@@ -58,7 +58,7 @@ impl FrameState {
     }
 }
 
-/// Migratetype of one pageblock. All-zero bytes are a valid value.
+/// Migratetype of one pageblock. All-zero bytes are a valid value of this type.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct PageblockType(AtomicU8);
@@ -128,7 +128,7 @@ impl FrameTables<'_> {
         self.states[frame as usize].0.store(state.pack(), Relaxed);
     }
 
-    /// Whether an allocated block of `order` starts here.
+    /// Whether an allocated block of `order` starts at `frame`.
     #[inline]
     pub(crate) fn is_allocated(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_allocated(self.states[frame as usize].0.load(Relaxed), order)
@@ -143,7 +143,8 @@ impl FrameTables<'_> {
 
     /// Takes an allocated block of `order` from its user by marking it as cached. Race: two CPUs free the
     /// same block. One CPU's exchange succeeds, and the other CPU gets the state that its exchange found.
-    /// Therefore no block is freed twice. Returns the type of the block's pageblock.
+    /// Only the CPU whose exchange succeeds frees the block, so no block is freed twice. Returns the type of
+    /// the block's pageblock.
     #[inline(always)]
     pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
         let migratetype = self.pageblock_type(frame);
@@ -198,8 +199,9 @@ impl FrameTables<'_> {
         states.iter().fold(0, |all, state| all | state.0.load(Relaxed)) == State::Interior.pack()
     }
 
-    /// Whether no block starts inside the block of `order` at `frame`. Checks only the frames that
-    /// [`covering_block`](Self::covering_block) would read.
+    /// Whether no smaller block starts inside the block of `order` at `frame`. Checks only the frames at a
+    /// distance of a power of two from `frame`. If the block is split, its second part starts at one of these
+    /// frames.
     pub(crate) fn is_whole(&self, frame: FrameIndex, order: Order) -> bool {
         (0..order.get()).all(|half| self.state(frame + (1 << half)) == State::Interior)
     }
@@ -209,8 +211,8 @@ impl FrameTables<'_> {
         for order in 0..=MAX_ORDER {
             let head = frame & !((1 << order) - 1);
             // Search from the smallest order up. Race: a CPU splits or merges the block in its page set
-            // meanwhile, without the zone's lock. The splitting or merging CPU writes the states in an order
-            // that lets this search always find a block.
+            // meanwhile, without the zone's lock. The CPU that splits or merges the block writes the states
+            // in an order that lets this search find a block at every moment.
             match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,

@@ -2,8 +2,8 @@
 //! on the zone's lists.
 //!
 //! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and ends
-//! at an entry for the CPU itself. Therefore a pageblock can be unlinked without a search for its owner. The
-//! table holds the entries of pageblocks first, and then the entries of CPUs.
+//! at an entry for the CPU itself. Because of this entry, a pageblock can be unlinked without a search for
+//! its owner. The table holds the entries of pageblocks first, and then the entries of CPUs.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -13,14 +13,14 @@ use crate::policy::{HAS_LAB, Policy};
 use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
 
 /// The owner of one pageblock, and the pageblock's links in the owner's list. All-zero bytes are a valid
-/// value.
+/// value of this type.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct PageblockOwner {
     /// In a pageblock's entry: the owner's number plus one, or 0 if no CPU owns the pageblock. In a CPU's
-    /// entry: 0 while the CPU is online.
+    /// entry, `owner` is 0 while the CPU is online.
     owner: AtomicU32,
-    /// The indices of the previous and the next entry in the ring, plus one. Both indices are 0 while this
+    /// The indices of the previous and the next entry in the ring, plus one. Both fields are 0 while this
     /// entry is on no list.
     prev: AtomicU32,
     next: AtomicU32,
@@ -125,7 +125,8 @@ impl<'a> Owners<'a> {
         self.entry(second).prev.store(first + 1, Relaxed);
     }
 
-    /// Appends the frame's pageblock to its owner's list, unless the pageblock is already there.
+    /// Appends the frame's pageblock to the list of the pageblock's owner, unless the pageblock is already on
+    /// this list.
     pub(crate) fn list(&self, frame: FrameIndex) {
         let pageblock = frame >> PAGEBLOCK_ORDER;
         let Some(cpu) = self.owner(frame) else { return };

@@ -7,7 +7,8 @@ use crate::{MigrateType, Order};
 ///
 /// # Invariants
 /// Only the first frame of a block carries the block's state. All other frames are `Interior`. A merge or a
-/// split writes one state for each order between the two sizes, so it does not walk all frames of a block.
+/// split writes one state for each order between the two sizes, but does not write the states of all frames
+/// of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The frame is inside a block, not at its start.
@@ -36,8 +37,8 @@ const LEAKED: u8 = 3;
 const FREE: u8 = 4;
 const CACHED: u8 = FREE + MigrateType::COUNT as u8;
 const HOLE: u8 = 1;
-/// With the tag `NO_BLOCK`, the first two values of the low nibble are states without a block. The following
-/// values are owned blocks: this number plus the order.
+/// With the tag `NO_BLOCK`, the first two values of the low nibble are states without a block. A value from
+/// `OWNED` on is an owned block of the order `value - OWNED`.
 const OWNED: u8 = 2;
 
 impl State {
@@ -97,13 +98,13 @@ impl State {
         byte >> 4 >= CACHED && byte & 15 == order.get()
     }
 
-    /// Whether the block that starts here is in a page set, or is about to enter one.
+    /// Whether this is the state of a block that is in a page set, or is about to enter a page set.
     #[inline]
     pub(crate) fn is_cached(self) -> bool {
         matches!(self, Self::Cached { .. } | Self::Owned { .. })
     }
 
-    /// Order of the block that starts here. `None` if no block starts here.
+    /// Order of the block that starts at a frame with this state. `None` if no block starts at the frame.
     #[inline]
     pub(crate) fn order(self) -> Option<Order> {
         match self {
@@ -120,9 +121,9 @@ impl State {
     /// store. No lock protects an allocated block, so only an exchange may change its state.
     pub(crate) fn may_become(self, to: Self) -> bool {
         match (self, to) {
-            // A larger block is split, or the zone is being filled.
+            // This change happens if a larger block is split, or if the zone is filled.
             (Self::Interior, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. }),
-            // A CPU takes, splits or merges a free block, or moves it to another list.
+            // A CPU takes, splits or merges a free block, or moves the block to another list.
             (Self::Free { .. }, to) => to != Self::Hole,
             // A page set gives a block to a user or to the zone, or finds that the block is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),

@@ -24,7 +24,7 @@ impl Distances<'_> {
     }
 }
 
-/// The facts that determine the order of zones.
+/// The facts that determine the order of zones in zonelists.
 pub(crate) trait Topology {
     /// Node and kind of each zone, in table order; `None` for a zone without memory.
     fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>>;
@@ -36,8 +36,8 @@ pub(crate) trait Topology {
 /// memory come last.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
-    // For each node, how often the node was chosen first among equally near nodes. The node that was chosen
-    // least often comes next, so that the memory of equally near nodes is used evenly.
+    // For each node, how often the node was chosen first among equally near nodes. Among equally near nodes,
+    // the node with the smallest number comes next, so that CPUs use the memory of these nodes evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {
         let row = &mut lists[local * zones..(local + 1) * zones];

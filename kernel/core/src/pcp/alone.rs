@@ -29,7 +29,7 @@ impl Pcp {
 pub struct BlockCount(u32);
 
 impl BlockCount {
-    /// Adds blocks, or takes blocks away if the number is negative.
+    /// Adds `blocks` to the number of blocks. A negative `blocks` takes blocks away.
     #[inline]
     pub(super) fn gain(&mut self, blocks: i32) {
         self.0 = self.0.saturating_add_signed(blocks);

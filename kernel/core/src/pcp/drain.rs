@@ -10,7 +10,7 @@ use crate::platform::Platform;
 use crate::policy::{DrainOrder, DrainPicks, DrainType};
 use crate::zone::LockedZone;
 
-/// Blocks that have left a page set and are not yet in the zone.
+/// Blocks that have left a page set and are not yet on the zone's free lists.
 pub(super) struct Leaving {
     pub(super) blocks: List,
     pub(super) pages: u32,
@@ -81,7 +81,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 }
 
 impl Pcp {
-    /// Takes blocks off the lists as [`remove`](Self::remove) does, and emits an event for each block.
+    /// Takes blocks off the lists as [`remove`](Self::remove) does, and calls `report` for each block.
     fn pick(
         &mut self,
         frames: &FrameTables<'_>,
@@ -187,7 +187,7 @@ mod tests {
         (of_drain, inside, (0..2 * BATCH).map(|_| page()).collect())
     }
 
-    /// The frames that left the page set, in order.
+    /// The first frames of the blocks that left the page set, in the order of their events.
     fn drained(events: &[Event]) -> Vec<Pfn> {
         let pfn = |event: &Event| match event {
             Event::MmPagePcpuDrain { pfn, .. } => Some(*pfn),

@@ -216,11 +216,11 @@ fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
         for (row, ours) in rows.iter().zip(&run.log) {
             let ours: Vec<&str> = ours.split(',').collect();
             for (column, (expected, ours)) in row.iter().zip(&ours).enumerate() {
-                // A policy keeps only one of the two histories of frees, so compare only the history that it
-                // keeps.
+                // A policy keeps only one of the two histories of frees, so compare only the history that the
+                // policy keeps.
                 let kept = match column {
-                    // Patch 6 computes the upper limit of `high` but does not use it, so do not compare
-                    // `high`.
+                    // Patch 6 computes the upper limit of `high` but does not use this limit, so do not
+                    // compare `high`.
                     7 => run.policy.high == HighRule::Share || run.policy.tuning.is_some(),
                     9 => matches!(history, FreeHistory::Factor { .. }),
                     10 => matches!(history, FreeHistory::Count { .. }),
@@ -305,7 +305,8 @@ fn trace_of_mixed_orders() {
     });
 }
 
-/// Tests that the upper bound wins if a huge scale factor makes the lower bound exceed the upper bound.
+/// Tests a clamp to bounds that cross, because a huge scale factor made the lower bound exceed the upper
+/// bound. The clamp must compare the value with the upper bound first.
 #[test]
 fn crossing_bounds_end_at_the_upper_one() {
     let limits = Limits { batch: 63, high_min: 39_833, high_max: 16_384 };

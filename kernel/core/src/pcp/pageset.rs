@@ -14,7 +14,7 @@ use crate::stats::Counters;
 use crate::zone::Zone;
 use crate::{CpuId, Order, Storage, ZoneId};
 
-/// One CPU's page set of one zone, or a table entry that is not filled yet. The constructor is `const`.
+/// One CPU's page set of one zone: an entry of an allocator's table of page sets.
 ///
 /// The alignment keeps the page sets of two CPUs on different cache lines, and on different pairs of lines
 /// that a processor fetches together.
@@ -29,7 +29,7 @@ pub struct Pageset<P: Platform> {
     /// Whether this CPU has changed the zone's free pages since its last tick.
     touched: AtomicBool,
     state: Lock<P, PagesetState>,
-    /// Blocks that other CPUs freed, and that the page set has not taken in.
+    /// Blocks that other CPUs freed, and that this CPU has not yet moved to the lists of its page set.
     pub(super) remote: RemoteList<P>,
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct PagesetState {
 }
 
 impl<P: Platform> Pageset<P> {
-    /// Makes an empty table entry, which is filled when the allocator is built. If the lock's `INIT` is all
-    /// zeros, so is the entry, and a static table lies in `.bss`.
+    /// Makes a table entry that the build of an allocator replaces by an empty page set. If the lock's `INIT`
+    /// is all zeros, so is the entry, and a static table of page sets lies in `.bss`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -99,7 +99,8 @@ impl<P: Platform> Pageset<P> {
         self.with(|state| state.pcp.count.max(0) as u64)
     }
 
-    /// Number of pages that other CPUs freed and the page set has not taken in.
+    /// Number of pages in blocks that other CPUs freed and the page set's CPU has not yet moved to the page
+    /// set's lists.
     pub(crate) fn remote_pages(&self, frames: &FrameTables<'_>) -> u64 {
         let mut pages = 0;
         self.remote_blocks(frames, |frame| {
@@ -108,8 +109,8 @@ impl<P: Platform> Pageset<P> {
         pages
     }
 
-    /// Calls `visit` for the first frame of each block that another CPU freed and the page set has not yet
-    /// taken in.
+    /// Calls `visit` for the first frame of each block that another CPU freed and the page set's CPU has not
+    /// yet moved to the page set's lists.
     pub(crate) fn remote_blocks(&self, frames: &FrameTables<'_>, visit: impl FnMut(FrameIndex)) {
         self.remote.for_each(frames, visit);
     }
@@ -125,7 +126,7 @@ impl<P: Platform> Pageset<P> {
         })
     }
 
-    /// Runs `work` with the lock held.
+    /// Waits for the page set's lock, and runs `work` with the lock held.
     #[inline]
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut PagesetState) -> T) -> T {
         let mut state = self.state.lock();
@@ -180,7 +181,7 @@ impl<'a, P: Platform> Pagesets<'a, P> {
 /// A zone, and one CPU's page set of this zone. An operation looks up this pair once, and the steps of the
 /// operation are methods of the pair.
 ///
-/// The pair is passed by value, so that fast paths keep it in registers.
+/// This pair is passed by value, so that the code of fast paths keeps the pair in registers.
 pub(crate) struct CpuZone<'z, 'a, P: Platform> {
     pub(crate) zone: &'z Zone<'a, P>,
     pub(crate) pageset: &'z Pageset<P>,
@@ -295,9 +296,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         emit(self.platform.events(), self.cpu, || Event::BadPage { pfn, order, found: FoundAt::Alloc });
     }
 
-    /// Adds a freed block to the page set. If a drain is due, does the whole drain or its first slice.
-    /// Returns the rest of the drain. To continue with the rest of the drain, the caller takes the lock
-    /// again.
+    /// Adds a freed block to the page set. If a drain is due, does the whole drain or the first slice of the
+    /// drain. Returns the part of the drain that is left, if any. To continue the drain, the caller takes the
+    /// page set's lock again.
     // The function is inlined in its two callers, which are both on the path of a free. A call would cost
     // more than a second copy of the code.
     #[inline(always)]
@@ -315,11 +316,11 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.drain_if_due(state, list, due)
     }
 
-    /// Does the whole drain that is due, or its first slice. Returns the rest of the drain. A policy may
-    /// compare another count with the limit, such as the number of blocks. If that count is below the limit,
-    /// does nothing.
-    // This function compares the other count, and not its caller, so that a free below the limit does not pay
-    // for the comparison.
+    /// Does the whole drain that is due, or the first slice of the drain. Returns the part of the drain that
+    /// is left, if any. A policy may compare another count than the pages with the limit, for example the
+    /// number of blocks. If the policy's count is below the limit, this function drains nothing.
+    // The comparison with the policy's count is in this function and not in its caller, so that a free with
+    // few pages does not pay for the comparison.
     #[cold]
     #[inline(never)]
     fn drain_if_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> Option<DueDrain> {
@@ -334,7 +335,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         None
     }
 
-    /// Drains all pages that are due, or one slice of these pages. Returns the rest of the drain.
+    /// Drains all pages that are due, or one slice of these pages. Returns the part of the drain that is
+    /// left.
     #[cold]
     fn drain_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> DueDrain {
         let pages = self.policy.free_drain.slice(due.pages, self.pageset.limits().batch);
@@ -342,7 +344,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         DueDrain { pages: due.pages - pages, ..due }
     }
 
-    /// Continues a drain in slices, as long as the policy says and the lock is free.
+    /// Continues a drain in slices, until the policy ends the drain or another CPU holds the page set's lock.
     #[cold]
     pub(crate) fn drain_slices(self, list: ListIndex, mut rest: DueDrain) {
         while rest.pages > 0 {

@@ -1,5 +1,5 @@
-//! A list of blocks that other CPUs freed. The blocks wait on the list until their owner's page set takes
-//! them in.
+//! A list of blocks that other CPUs freed. The blocks wait on this list until the CPU that owns their
+//! pageblocks moves the blocks to its page set.
 
 use core::mem;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -54,7 +54,7 @@ impl ListScheme {
         }
     }
 
-    /// Whether page sets hold blocks of this order.
+    /// Whether page sets with this scheme hold blocks of this order.
     #[inline]
     #[must_use]
     pub const fn holds(self, order: Order) -> bool {
@@ -65,7 +65,7 @@ impl ListScheme {
         self.held_orders() >> order.index() & 1 == 1
     }
 
-    /// A bit mask of the orders that page sets hold.
+    /// A bit mask of the orders that page sets with this scheme hold.
     #[inline]
     const fn held_orders(self) -> u16 {
         const LOW: u16 = (1 << (COSTLY_ORDER + 1)) - 1;
@@ -79,7 +79,7 @@ impl ListScheme {
     }
 
     /// The list for blocks of this order and type. Types without their own lists share the lists of movable
-    /// blocks. `None` for orders that page sets do not hold.
+    /// blocks. Returns `None` for orders that page sets with this scheme do not hold.
     #[inline]
     #[must_use]
     pub fn list(self, order: Order, migratetype: MigrateType) -> Option<ListIndex> {
@@ -103,7 +103,8 @@ impl ListScheme {
         }
     }
 
-    /// The lists of the class that a list belongs to: order 0, or all higher orders.
+    /// The lists of the class of orders that a list belongs to. The first class is order 0, and the second
+    /// class is all higher orders.
     pub(crate) const fn class_of(self, list: ListIndex) -> core::ops::Range<ListIndex> {
         if list < TYPES { 0..TYPES } else { TYPES..self.lists() }
     }
@@ -158,8 +159,8 @@ pub struct Pcp<L = List> {
     pub(super) scheme: ListScheme,
     /// Number of pages on the lists.
     pub count: i32,
-    /// A free that brings `count` to this number of pages causes a drain. While memory is short, the limit is
-    /// lower.
+    /// A free that brings `count` to this number of pages causes a drain. While memory is short, a drain may
+    /// begin at a lower number of pages.
     pub high: i32,
     /// Number of pages freed lately. Used only if the policy's free history is a count.
     pub free_count: i32,

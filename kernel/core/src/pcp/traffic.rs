@@ -3,8 +3,8 @@
 //! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of these
 //! changes for several operations. A program computes a sum once, and plays the sum on any number of page
 //! sets, under any policy whose lists hold these orders. The program must not play a sum if one of its
-//! operations would refill or drain the page set, or change the page set's limit. The program then plays
-//! these operations one by one.
+//! operations would refill or drain the page set, or change the page set's limit. The program plays the
+//! operations of such a sum one by one.
 
 use super::alone::BlockCount;
 use super::set::BlockList as _;
@@ -56,13 +56,14 @@ impl Traffic {
     /// The highest order of a block in a sum.
     pub const ORDER_MAX: usize = COSTLY_ORDER;
 
-    /// Adds an allocation of a block.
+    /// Adds the allocation of one block to the sum.
     pub fn alloc(&mut self, order: Order) {
         self.halvings += 1;
         self.bulk_alloc(order);
     }
 
-    /// Adds a bulk allocation of a block, which does not change the history of frees.
+    /// Adds one block of a bulk allocation to the sum. A bulk allocation does not change the history of
+    /// frees.
     pub fn bulk_alloc(&mut self, order: Order) {
         self.pages -= order.frames() as i16;
         self.fewest = self.fewest.min(self.pages);
@@ -136,7 +137,7 @@ impl Pcp<BlockCount> {
         traffic.halvings == 0 && self.free_count >= count_cap(policy, limits)
     }
 
-    /// Whether a list has at least this many blocks.
+    /// Whether the list has at least `blocks` blocks.
     #[inline]
     #[must_use]
     pub fn has_blocks(&self, list: ListIndex, blocks: u32) -> bool {
@@ -168,7 +169,7 @@ impl Pcp<BlockCount> {
         self.count += i32::from(traffic.pages);
     }
 
-    /// Adds `blocks` blocks to a list. If the number is negative, takes blocks away.
+    /// Adds `blocks` blocks to a list. A negative `blocks` takes blocks away.
     #[inline]
     pub fn gain(&mut self, list: ListIndex, blocks: i32) {
         self.lists[list].gain(blocks);

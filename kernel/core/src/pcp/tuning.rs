@@ -1,10 +1,10 @@
 //! Keeps a page set's history of allocations and frees, and makes its decisions: the size of a refill, the
-//! time and size of a drain, and the value of `high`. This file changes only numbers. `refill` and `drain`
-//! move blocks.
+//! time and size of a drain, and the value of `high`. This file changes only the numbers of a page set. The
+//! files `refill` and `drain` move blocks.
 //!
 //! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
-//! the history of frees, and refills grow with the history of refills. Therefore a CPU that only frees, or
-//! only allocates, moves more and more pages each time.
+//! the history of frees, and refills grow with the history of refills. Because of the two histories, a CPU
+//! that only frees, or only allocates, moves more pages with each zone visit, up to a limit.
 
 use super::Pcp;
 use crate::event::DrainReason;
@@ -29,7 +29,8 @@ pub struct Limits {
 /// A drain that a free has triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueDrain {
-    /// Smallest number of pages to drain. The last block may bring more.
+    /// Smallest number of pages to drain. The last block that is drained may bring the total above this
+    /// number.
     pub pages: i32,
     /// The limit that `count` has reached. Under some policies, a drain in slices stops once `count` is below
     /// this limit.
@@ -38,7 +39,8 @@ pub struct DueDrain {
     pub reason: DrainReason,
 }
 
-/// Clamps `value`. If `low > high`, the upper bound wins, as in Linux (spec §0.1). `Ord::clamp` would panic.
+/// Clamps `value` to the range from `low` to `high`. Compares `value` with `high` first, as Linux does, so
+/// `low` may exceed `high` (spec §0.1). If `low` exceeded `high`, `Ord::clamp` would panic.
 #[inline]
 pub(super) fn clamp_upper_first(value: i32, low: i32, high: i32) -> i32 {
     if value >= high {
@@ -68,8 +70,8 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// Decides how many blocks of `order` a refill fetches (spec §2.7.2, §3.5, §3.7). May raise `high` and
-    /// the alloc factor.
+    /// Decides how many blocks of `order` a refill fetches (spec §2.7.2, §3.5, §3.7). The call may raise
+    /// `high` and the alloc factor.
     pub fn refill_size(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, order: Order) -> u32 {
         let Limits { batch, high_min, high_max } = limits;
         let mut size = batch;
@@ -176,8 +178,8 @@ impl<L> Pcp<L> {
         reason: DrainReason,
     ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
-        // A shortcut for nearly every free: `high` is within its limits, there is no pressure, and `count` is
-        // below `high`. In this case the code below would change nothing.
+        // A shortcut for most frees: `high` is within its limits, there is no pressure, and `count` is below
+        // `high`. For such a free, the code after this shortcut would change nothing.
         let is_within_limits = match policy.tuning {
             Some(_) => high_min <= self.high && self.high <= high_max,
             None => self.high == high_min,
@@ -240,8 +242,8 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// The number of pages that this free drains if `count` has reached `limit` (spec §2.8 `pcp_free`). May
-    /// raise the free factor.
+    /// The number of pages that this free drains if `count` has reached `limit` (spec §2.8 `pcp_free`). The
+    /// call may raise the free factor.
     pub(super) fn drain_size(&mut self, policy: &Policy, batch: i32, limit: i32, reason: DrainReason) -> i32 {
         if reason == DrainReason::FreeHigh {
             let most = scaled(batch, policy.scale_max);

@@ -12,14 +12,14 @@ use crate::policy::{Counting, DrainOrder, FirstList, HAS_LAB};
 pub struct DrainFrom {
     /// Smallest number of pages to drain.
     pub pages: i32,
-    /// The first list that the drain visits. A round-robin drain ignores this field.
+    /// The first list that the drain visits. A round-robin drain ignores the field `list`.
     pub list: ListIndex,
 }
 
 impl<L: BlockList> Pcp<L> {
     /// Removes at least `from.pages` pages from the cold ends of the lists, or all pages if the page set has
-    /// fewer. Passes each block to `give`. Returns the number of pages removed, which may exceed the wanted
-    /// number by a part of the last block.
+    /// fewer. Passes each block to `give`. Returns the number of pages removed. This number may exceed
+    /// `from.pages` by a part of the last block.
     pub fn remove(
         &mut self,
         frames: &L::Frames<'_>,
@@ -118,8 +118,8 @@ impl<L: BlockList> Pcp<L> {
             FirstList::AfterLast => usize::from(self.last_drained) % lists,
         };
         let (mut left, mut run, mut removed) = (pages, 0, 0);
-        // If a page set is corrupted, its count may exceed the pages on its lists. In that case, the check
-        // for a nonempty list ends the loop.
+        // If a page set is corrupted, its count may exceed the pages on its lists. If the lists are empty
+        // before enough pages are removed, the check for a nonempty list ends the loop.
         while left > 0 && self.lists[..lists].iter().any(|list| !list.is_empty()) {
             loop {
                 run += 1;

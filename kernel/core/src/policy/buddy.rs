@@ -56,8 +56,9 @@ impl BuddyRules {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Fallback {
-    /// The request moves free blocks to the wanted type's lists, and then searches these lists again.
-    /// Therefore the list of a free block may have another type than the block's pageblock (spec §1.6.1).
+    /// The request moves free blocks to the wanted type's lists, and then searches these lists again. Moved
+    /// blocks keep their pageblocks' types, so the list of a free block may have another type than the
+    /// block's pageblock (spec §1.6.1).
     StealAndRetry,
     /// The request claims a whole pageblock if possible. Otherwise the request takes one block and leaves the
     /// rest of the pageblock. A free block is always on the list of its pageblock's type (spec §1.6.2).

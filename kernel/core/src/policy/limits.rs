@@ -13,12 +13,12 @@ pub enum BatchRule {
         /// Four times the largest batch, in bytes: 1 MiB since Linux 4.19, 512 KiB before.
         cap_bytes: u32,
     },
-    /// The same number of pages in every zone.
+    /// The batch is this number of pages in every zone.
     Fixed(i32),
 }
 
 impl BatchRule {
-    /// The zone's batch by this rule. The result may be 0, but page sets use a batch of at least 1.
+    /// The zone's batch by this rule. The computed batch may be 0, but page sets use a batch of at least 1.
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),
@@ -33,11 +33,11 @@ impl BatchRule {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighRule {
     /// One limit: the zone's low watermark divided among the CPUs, but at least four batches. If the sysctl
-    /// sets a fraction, this fraction of the zone replaces the watermark.
+    /// `percpu_pagelist_high_fraction` is n and not 0, 1/n of the zone replaces the watermark.
     Share,
     /// Two limits. The lower limit is the limit of `Share`. The upper limit is an eighth of the zone divided
-    /// among the CPUs, but at least four batches. If the sysctl sets a fraction, both limits are the limit of
-    /// `Share`.
+    /// among the CPUs, but at least four batches. If the sysctl `percpu_pagelist_high_fraction` is not 0,
+    /// both limits are the limit of `Share`.
     ShareToEighth,
     /// One limit: a number of batches. In a zone that is too small for a batch, page sets hold nothing (spec
     /// §4).
@@ -53,8 +53,8 @@ pub struct LimitInputs {
     pub managed: u64,
     /// The zone's low watermark in frames, including the boost.
     pub low_watermark: u64,
-    /// Number of CPUs of the zone's node, or of all CPUs if the node has none. A CPU that is just coming
-    /// online counts too.
+    /// Number of online CPUs of the zone's node, or of all online CPUs if the node has no online CPU. A CPU
+    /// that is just coming online counts as an online CPU.
     pub sharers: u32,
     /// `percpu_pagelist_high_fraction`, or 0 if this sysctl is not set.
     pub fraction: u32,
@@ -62,7 +62,8 @@ pub struct LimitInputs {
     pub page_bytes: u32,
 }
 
-/// The largest limit. Chosen: far above any real limit, and so low that sums of a few limits do not overflow.
+/// The largest limit of a page set, in pages. Chosen: far above any real limit, and so low that sums of a few
+/// limits do not overflow.
 const MOST_PAGES: i32 = i32::MAX / 4;
 
 /// The smallest nonzero value of `percpu_pagelist_high_fraction`. If the sysctl is not set, `high_max` is

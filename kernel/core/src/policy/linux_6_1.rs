@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Stable 6.1.192: the policy [`LINUX_6_6`] with two back-ports. One is the cap on the free factor, and the
-/// other is a second list for huge pages.
+/// Stable 6.1.192: the policy [`LINUX_6_6`] with two back-ports. The back-ports are the cap on the free
+/// factor, and a second list for huge pages.
 pub const LINUX_6_1: Policy = Policy {
     name: "linux-6.1",
     kernel: "6.1.192",

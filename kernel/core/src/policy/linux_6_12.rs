@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// Releases 6.12.0 to 6.12.66, before a stable release changed the tick.
+/// Releases 6.12.0 to 6.12.66, where a decay drains all pages above `high` under one hold of the lock.
 ///
-/// Source: the changelog of 6.12.67 names the change to decay in slices.
+/// Source: the changelog of 6.12.67. From 6.12.67 on, decay drains in slices.
 pub const LINUX_6_12_0: Policy = Policy {
     name: "linux-6.12.0",
     kernel: "6.12.0 to 6.12.66",

@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// Linux 6.18.44: runs of high-order frees drain only above a higher threshold.
+/// Linux 6.18.44: a run of high-order frees drains a page set only after more freed pages than in Linux 6.12.
 ///
 /// In later kernels a free drains in slices of `batch`, but in 6.18.44 a free drains all due pages at once.
-/// Evidence: recordings of 6.18.44 show drains of 2016 pages of order 0. Where 2022 pages were due in blocks
-/// of order 3, the drain had 2024 pages, so only its last block exceeded the number. In slices, the last
-/// block of each slice would exceed the slice's number.
+/// Evidence: recordings of 6.18.44 show drains of 2016 pages of order 0. In a recorded drain, 2022 pages were
+/// due in blocks of order 3, and 2024 pages were drained, so only the last block exceeded the due pages. In a
+/// drain in slices, the last block of each slice would exceed the pages of its slice.
 pub const LINUX_6_18: Policy = Policy {
     name: "linux-6.18",
     kernel: "6.18.44",
@@ -20,9 +20,9 @@ pub const LINUX_6_18: Policy = Policy {
     ..LINUX_6_12
 };
 
-/// Releases 6.16 to 6.18.6, before a stable release changed the tick.
+/// Releases 6.16 to 6.18.6, where a decay drains all pages above `high` under one hold of the lock.
 ///
-/// Source: the changelog of 6.18.7. From that release on, decay drains in slices.
+/// Source: the changelog of 6.18.7. From 6.18.7 on, decay drains in slices.
 pub const LINUX_6_18_0: Policy = Policy {
     name: "linux-6.18.0",
     kernel: "6.16 to 6.18.6",

@@ -52,7 +52,7 @@ pub static POLICIES: &[Policy] = lab::ALL;
 #[cfg(not(feature = "lab"))]
 pub static POLICIES: &[Policy] = KERNELS;
 
-/// The policies that need no feature.
+/// The policies of every build. Builds with the feature `lab` have more policies.
 #[cfg(any(test, not(feature = "lab")))]
 const KERNELS: &[Policy] = &[
     LINUX_5_14,
@@ -76,8 +76,8 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 
 /// The decisions of one kernel version.
 ///
-/// To make your own policy, start from a named policy and change some rules. Then your policy still compiles
-/// when later kernels add rules:
+/// To make your own policy, start from a named policy and change some rules. A policy that is made in this
+/// way still compiles when a later version of this crate adds rules:
 ///
 /// ```
 /// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
@@ -196,8 +196,8 @@ pub enum RefillRule {
     /// The number is `max(batch >> o, 2)`, or 1 if `batch` is 1.
     Batch,
     /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// refill. The number is at most `batch << scale_max`, and at most the number of pages that are missing
-    /// to `high`, but usually at least `batch`.
+    /// refill. The number of blocks for order 0 is at most `batch << scale_max` and at most the number of
+    /// pages that are missing to `high`, but usually at least `batch`.
     Doubling,
 }
 
@@ -206,7 +206,7 @@ pub enum RefillRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Tuning {
-    /// The condition that keeps a refill from raising `high`.
+    /// The condition under which a refill does not raise `high`.
     pub raise: RaiseHigh,
     /// How much a tick lowers `high`.
     pub decay: Decay,
@@ -233,7 +233,8 @@ pub enum RaiseHigh {
 pub enum BelowHigh {
     /// The policy does not have this flag.
     Ignored,
-    /// The zone walk checks the high watermark each time, even if the flag is set (patch 8 as posted).
+    /// The zone walk checks the high watermark each time, even if the flag `BELOW_HIGH` is set (patch 8 as
+    /// posted).
     CheckAlways,
     /// The zone walk does not check the high watermark while the flag is set (as merged).
     CheckOnce,
@@ -398,8 +399,8 @@ pub enum DrainOrder {
 ///
 /// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When the number
 /// of pages reaches `high`, a free counts the blocks, or the pages of the class, too. The free drains only if
-/// this second count also reaches `high`. Therefore the policies of real kernels do not pay for counts that
-/// they do not use.
+/// the number of blocks, or the pages of the class, also reaches `high`. Policies of real kernels compare
+/// only pages, so they do not pay for other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -409,7 +410,7 @@ pub enum Counting {
     Pages,
     /// The number of blocks in the page set, of any order (review of the high-order series v5, 2016).
     Blocks,
-    /// The number of pages in the freed block's class: order 0, or all higher orders. `high` then
+    /// The number of pages in the freed block's class: order 0, or all higher orders. With this count, `high`
     /// limits order 0 and the higher orders separately (review of the high-order series v5, 2016).
     PagesOfClass,
 }
@@ -438,8 +439,8 @@ pub enum DrainPicks {
     UnderLock,
     /// The drain takes all blocks before it asks for the zone's lock.
     BeforeLock {
-        /// Whether the drain also prefetches the metadata of each block's buddy. The zone reads this metadata
-        /// first when it merges the block.
+        /// Whether the drain also prefetches the metadata of each block's buddy. A merge of the block in the
+        /// zone reads this metadata first.
         prefetches_buddies: bool,
     },
 }
@@ -451,8 +452,8 @@ pub enum DrainPicks {
 pub enum FreeDrain {
     /// Once.
     Whole,
-    /// The free takes the lock again for each `batch` pages. If another CPU holds the lock then, the
-    /// remaining pages stay in the page set.
+    /// The free takes the lock again for each `batch` pages. If another CPU holds the lock between two
+    /// slices, the remaining pages stay in the page set.
     Slices(NextSlice),
 }
 
@@ -490,8 +491,8 @@ impl FreeDrain {
 
 /// How the pages of a split block enter the page set if all of these pages are freed at once. For example,
 /// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate does
-/// not use this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel
-/// emits an event per page whichever way the pages enter, so events do not show the way.
+/// not use this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel's
+/// events do not show whether the pages enter one by one or as one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -576,8 +577,7 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Make the cheap comparison first, because most frees have too few pages for this comparison, and
-        // then need no division.
+        // Compare with the batches first. Most frees fail this comparison, and therefore need no division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }

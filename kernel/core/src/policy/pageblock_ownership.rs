@@ -19,7 +19,7 @@ pub struct PageblockOwnership {
     pub claims: ClaimLimit,
     /// A refill takes free blocks from at most this number of pageblocks that the CPU owns. To find each of
     /// these pageblocks, the refill looks at no more than this number of pageblocks on the CPU's list. The
-    /// CPU holds the zone's lock meanwhile.
+    /// CPU holds the zone's lock during this search.
     pub recovery_looks_max: u32,
 }
 

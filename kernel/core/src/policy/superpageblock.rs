@@ -29,8 +29,8 @@ pub struct UnitSteering {
     /// A search for a block in a suitable unit looks at this many blocks of a free list.
     pub looks_max: u32,
     /// If a zone has more units than this, a request for memory that cannot be moved also takes blocks
-    /// smaller than a pageblock from tainted units. The request tries these blocks before it claims a
-    /// pageblock of a clean unit.
+    /// smaller than a pageblock from tainted units. The request tries blocks of tainted units before it
+    /// claims a pageblock of a clean unit.
     pub fragments_above_units: u32,
 }
 

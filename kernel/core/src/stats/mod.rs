@@ -38,8 +38,8 @@ macro_rules! counters {
 counters! {
     /// Number of pages allocated (kernel: `pgalloc_<zone>`).
     pgalloc,
-    /// Number of pages freed (kernel: `pgfree`). Under the rules of Linux 6.1, pages that bypass a busy page
-    /// set do not count.
+    /// Number of pages freed (kernel: `pgfree`). Under the rules of Linux 6.1, this counter leaves out pages
+    /// that bypass a page set because its lock is taken, or because their pageblock is isolated.
     pgfree,
     /// Number of allocations from this zone that preferred this zone's node.
     numa_hit,
@@ -51,37 +51,39 @@ counters! {
     numa_local,
     /// Number of allocations from this zone by a CPU of another node.
     numa_other,
-    /// Blocks taken from per-CPU page sets.
+    /// Number of blocks that allocations took from per-CPU page sets.
     pcp_alloc,
-    /// Blocks freed into per-CPU page sets.
+    /// Number of blocks that frees put into per-CPU page sets.
     pcp_free,
-    /// Blocks that requests took directly from the free lists.
+    /// Number of blocks that requests took directly from the free lists.
     direct_alloc,
-    /// Blocks that frees put directly on the free lists.
+    /// Number of blocks that frees put directly on the free lists.
     direct_free,
-    /// Pages that went from the zone to a user, or from a user to the zone, without a page set.
+    /// Number of pages that went from the free lists to a user, or from a user to the free lists, without a
+    /// page set.
     direct_pages,
-    /// Refills of per-CPU page sets. Each refill takes the zone lock once. If CPUs own pageblocks, two
+    /// Number of refills of per-CPU page sets. A refill takes the zone lock once. If CPUs own pageblocks, two
     /// refills may share one hold of the lock.
     refills,
-    /// Blocks that refills fetched.
+    /// Number of blocks that refills fetched.
     refilled_blocks,
-    /// Pages that refills fetched: the 2023 series' *alloc_zone*.
+    /// Number of pages that refills fetched: the 2023 series' *alloc_zone*.
     refilled_pages,
-    /// Drains of per-CPU page sets. Each drain takes the zone lock once.
+    /// Number of drains of per-CPU page sets. Each drain, and each slice of a drain, takes the zone lock once
+    /// and counts as one.
     drains,
-    /// Pages that left page sets in drains.
+    /// Number of pages that left page sets in drains.
     drained_pages,
-    /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
+    /// Number of drains that consecutive high-order frees caused: the 2023 series' *free_high*.
     free_high_drains,
     /// Number of times that an operation took the zone's lock.
     zone_lock_acquisitions,
     /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
     /// zone lock once. Linux has neither this operation nor this counter.
     splits,
-    /// Operations that found the page set's lock taken, or had to bypass the page set.
+    /// Number of allocations and frees that found the page set's lock taken, or had to bypass the page set.
     trylock_failures,
-    /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
+    /// Number of requests that could wait and found no memory (kernel: `allocstall_<zone>`).
     allocstall,
     /// Number of times that a block was found to be bad. The block went out of service, or was out of service
     /// already.

@@ -1,4 +1,4 @@
-//! The data of a zone that its lock does not protect: identity, metadata, watermarks.
+//! The data of a zone that CPUs may read without the zone's lock: identity, metadata, watermarks.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 

@@ -1,15 +1,15 @@
 //! The values of a zone that CPUs read without the zone's lock: counts of free pages, nonempty lists, flags.
 //!
-//! A CPU changes these values only while it holds the zone's lock, except for the flags. Any CPU may read all
-//! these values. A reader may see an old value for a moment, as in Linux.
+//! A CPU changes a gauge only while the CPU holds the zone's lock, but may change a flag without the lock.
+//! Any CPU may read all gauges and flags. A reader may see an old value for a moment, as in Linux.
 
 use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicU16, Ordering::Relaxed};
 
 use crate::count::Count;
 use crate::{MigrateType, Order};
 
-/// A zone's gauges. The gauges have their own cache lines, because the fields beside them are read at each
-/// allocation and hardly ever written.
+/// A zone's gauges. The gauges have their own cache lines, because each allocation reads the fields beside
+/// the gauges, and CPUs hardly ever write these fields.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Gauges {
@@ -122,7 +122,7 @@ impl Gauges {
     }
 }
 
-/// Only the holder of the zone lock writes, so no atomic addition is needed.
+/// Only the holder of the zone lock writes a gauge, so no atomic addition is needed.
 #[inline]
 fn add(gauge: &AtomicIsize, frames: i64) {
     gauge.store(gauge.load(Relaxed) + frames as isize, Relaxed);

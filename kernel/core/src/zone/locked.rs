@@ -153,7 +153,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.remove(frame, order, from);
         self.insert(frame, order, to, End::Tail);
         if !matches!(state, State::Free { .. }) {
-            // A bad block keeps its state, so that the next CPU that takes the block notices it.
+            // A bad block keeps its state, so that the next CPU that takes the block notices that the block
+            // is bad.
             self.body.frames.set_state(frame, state);
         }
     }

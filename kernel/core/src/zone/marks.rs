@@ -8,12 +8,13 @@ use crate::count::Count;
 /// which no zone reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// If a request would leave this number of free frames or fewer, it succeeds only if it may use reserves.
+    /// If a request would leave this number of free frames or fewer, the request succeeds only if it may use
+    /// reserves.
     pub min: u64,
-    /// If a request would leave this number of free frames or fewer in each of its zones, it wakes the
-    /// reclaimer.
+    /// If a request would leave this number of free frames or fewer in each of its zones, the request wakes
+    /// the reclaimer.
     pub low: u64,
-    /// Above this number of free frames, the reclaimer stops.
+    /// The number of free frames above which the reclaimer should stop.
     pub high: u64,
 }
 
@@ -28,7 +29,7 @@ pub enum Watermark {
     High,
 }
 
-/// The zone's part of the watermark calculation.
+/// The numbers of one zone that the calculation of its watermarks needs.
 #[derive(Clone, Copy, Debug)]
 pub struct WatermarkInputs {
     /// The kind of the zone's addresses.
@@ -37,7 +38,7 @@ pub struct WatermarkInputs {
     pub managed: u64,
 }
 
-/// The part of the watermark calculation that is common to all zones.
+/// The numbers that the calculation of watermarks needs for every zone.
 #[derive(Clone, Copy, Debug)]
 pub struct WatermarkSettings {
     /// The setting `min_free_kbytes`, in frames.

@@ -23,7 +23,7 @@ use crate::frame::{FrameCounts, FrameIndex, FrameTables, Owners, PageblockOwner}
 use crate::platform::{Lock, Platform};
 use crate::{CpuId, NR_ORDERS, PAGEBLOCK_FRAMES, Pfn, Storage};
 
-/// A zone, or a table entry that is not filled yet.
+/// A zone of an allocator: its frame metadata, watermarks, free lists and lock.
 ///
 /// The constructor is `const`, so that a kernel can keep its zones in a static.
 pub struct Zone<'a, P: Platform> {
@@ -65,8 +65,8 @@ impl<'a, P: Platform> Zone<'a, P> {
         outcome
     }
 
-    /// Reads the free lists for statistics and `validate`. The hold of the lock does not count as an
-    /// acquisition.
+    /// Reads the free lists for statistics and `validate`. This hold of the zone lock does not count in
+    /// `zone_lock_acquisitions`.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&FreeLists) -> T) -> T {
         look(&self.buddy.lock())
     }
@@ -127,7 +127,7 @@ impl Span {
         Pfn(self.base + u64::from(frame))
     }
 
-    /// The index of `pfn`, if it lies in the zone.
+    /// The index of `pfn`, if `pfn` lies in the zone.
     #[inline]
     pub(crate) fn index(&self, pfn: Pfn) -> Option<FrameIndex> {
         let index = FrameIndex::try_from(pfn.0.checked_sub(self.base)?).ok()?;
@@ -143,7 +143,7 @@ impl Span {
 impl FrameCounts {
     /// The table sizes for a zone with these frame numbers. `None` if the zone is empty, or if its span,
     /// rounded outwards to blocks of 1024 frames, has more than 2^32 − 2^10 frames (16 TiB with 4 KiB
-    /// frames). `const`, for the lengths of statics.
+    /// frames). The function is `const`, so that a program can use the numbers as lengths of static tables.
     #[must_use]
     pub const fn for_span(pfns: Range<u64>) -> Option<Self> {
         match Span::covering(pfns) {

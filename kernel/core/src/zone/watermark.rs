@@ -6,8 +6,8 @@ use crate::request::{AllocFlags, Request};
 use crate::{MigrateType, Order, ZoneKind};
 
 impl ZoneBody<'_> {
-    /// Whether the zone walk may take a block from this zone (spec §1.13). Under the rule `below_high`, this
-    /// function also marks the zone if its free memory is below the high watermark (spec §2.9).
+    /// Whether the zone walk may take a block from this zone (spec §1.13). Unless `below_high` is `Ignored`,
+    /// this function also marks a zone that the request would leave below its high watermark (spec §2.9).
     #[inline]
     pub(crate) fn may_serve(
         &self,
@@ -72,8 +72,8 @@ impl ZoneBody<'_> {
         order == Order::ZERO || self.has_block(order, flags)
     }
 
-    /// The zone walk's check. A request of order 0 mostly needs one comparison. An atomic request may ignore
-    /// the boost (spec §1.11, the fast variant).
+    /// The watermark check of the zone walk. For a request of order 0, one comparison is usually enough. An
+    /// atomic request of order 0 may ignore the boost (spec §1.11, the fast variant).
     #[inline]
     pub(crate) fn is_watermark_ok_fast(
         &self,
@@ -112,7 +112,8 @@ impl ZoneBody<'_> {
         may_ignore_boost && self.is_watermark_ok(order, self.marks.unboosted(Watermark::Min), highest, flags)
     }
 
-    /// Number of free frames that this request may not use.
+    /// Number of frames that the watermark check does not count as free, because a request with these flags
+    /// may not use them.
     #[inline]
     fn unusable(&self, flags: AllocFlags) -> i64 {
         let mut frames = 0;

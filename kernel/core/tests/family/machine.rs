@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pageset_core::{Config, NodeId, Order, ZoneConfig, ZoneKind};
 
-/// The description of a machine. An allocator can be built for each machine.
+/// The description of a machine. The tests can build an allocator for every machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) zones: Vec<ZoneShape>,

@@ -5,10 +5,10 @@
 //! `machine` and `operation` define programs, and `play` runs a program. `model` has the state of every
 //! frame. `subject` is the interface to the allocator, with its promises beyond the trait.
 //!
-//! `strategies` makes programs for proptest, and `bytes` makes programs for the fuzz targets. These two files
-//! are outside this module, because only some users of this module have the crates `proptest` or `arbitrary`.
-//! The tests of the core, the tests of `pageset-blocks` and the fuzz targets include this directory by its
-//! path.
+//! `strategies` makes programs for proptest, and `bytes` makes programs for the fuzz targets. The files of
+//! `strategies` and `bytes` are outside this module, because only some users of this module have the crates
+//! `proptest` or `arbitrary`. The tests of the core, the tests of `pageset-blocks` and the fuzz targets
+//! include this directory by its path.
 
 pub(crate) mod machine;
 pub(crate) mod model;

@@ -14,7 +14,7 @@ fn sizes() -> BoxedStrategy<u64> {
         3 => 1_u64..2000,
         4 => 2000_u64..6000,
         3 => 12_000_u64..26_000,
-        // A zone of this size is large enough for a reserve of atomic blocks under Linux 6.12.
+        // A zone of 51 200 frames or more is large enough for a reserve of atomic blocks under Linux 6.12.
         1 => 51_200_u64..53_000,
     ]
     .boxed()

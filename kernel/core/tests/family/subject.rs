@@ -36,8 +36,8 @@ pub(crate) trait Subject {
     /// Runs an operation that is not in `FrameAllocator`.
     fn own(&self, model: &Model, operation: &Operation);
 
-    /// Calls each query of the allocator, and compares the answers with the model. The frame, the zone or the
-    /// CPU may not exist.
+    /// Calls each query of the allocator, and compares the answers with the model. The arguments may name a
+    /// frame, a zone or a CPU that does not exist.
     fn look(&self, model: &Model, cpu: u32, zone: usize, pfn: u64);
 
     /// Checks the allocator's visible state, except the numbers of frames in each state.
@@ -63,8 +63,8 @@ pub(crate) trait Administered: FrameAllocator {
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
 }
 
-/// Implements [`Administered`] by the allocator's own methods. The two drains are arguments, because the
-/// allocators differ in them.
+/// Implements [`Administered`] by the allocator's own methods. The two drains are arguments, because their
+/// signatures differ between the two allocators.
 macro_rules! administered {
     ($allocator:ty, $($drains:item)*) => {
         impl Administered for $allocator {
@@ -104,8 +104,8 @@ pub(crate) use administered;
 /// Promises that some allocators make and other allocators do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// The allocator reports every double free. Without this promise, programs free no block twice. The
-    /// allocator must still report all other wrong frees.
+    /// The allocator reports every double free. Without this promise, programs free no block twice. An
+    /// allocator without this promise must still report all wrong frees that are not double frees.
     pub(crate) tells_double_frees: bool,
     /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
     /// had holes. Without this promise, a request for a single page that ignores watermarks still finds a

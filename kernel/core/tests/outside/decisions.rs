@@ -71,7 +71,7 @@ fn a_large_slice_keeps_less_than_a_batch_only() {
             .allocator
             .set_cache_slice(CPU, CacheSlice { all_kib: 0, last_level_kib: 760 })
             .expect("a CPU");
-        // These frees leave a history, which a drain does not clear.
+        // These frees leave a history of frees in the page set, and a drain does not clear this history.
         machine.stock(0, 300).into_iter().for_each(|block| machine.free(CPU, block));
         machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
         let pairs = machine.stock(1, 2);

@@ -428,7 +428,7 @@ fn free_errors_say_what_is_wrong() {
     );
     says(&FreeError::NotABlock(pfn), "frame 0x1234 is inside a block, not at its start");
     says(&FreeError::Foreign(pfn), "frame 0x1234 lies in no zone of this allocator");
-    says(&FreeError::Leaked(pfn), "frame 0x1234 was found corrupted and is out of service");
+    says(&FreeError::Leaked(pfn), "frame 0x1234 is out of service: it was marked bad or found corrupted");
     says(&FreeError::BadCpu(CpuId(9)), "CPU 9 does not exist");
 }
 

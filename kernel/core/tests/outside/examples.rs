@@ -61,7 +61,7 @@ fn e01_limits_and_watermarks_of_the_observed_machine() {
     let expected =
         [(29, 36, 43, 18, 240), (5886, 7357, 8828, 3678, 48_307), (10_980, 13_725, 16_470, 6862, 90_112)];
     assert_eq!(limits, expected);
-    // Source: spec §1.10. The values were observed on the same machine.
+    // Source: spec §1.10. The specification observed these values on the machine of example E1.
     let protection: Vec<_> = allocator.zones().map(|zone| zone.protection).collect();
     assert_eq!(protection, [[0, 3019, 8651, 8651, 8651], [0, 0, 5632, 5632, 5632], [0; 5]]);
 }
@@ -238,7 +238,8 @@ fn e13_splitting_claiming_and_merging() {
         assert_eq!(nr_free()[..3], [2, 2, 2]);
         give(&machine, 3);
         assert_eq!(nr_free(), [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3]);
-        // The merged block is at the head of its list, so the next request for a block of its order gets it.
+        // The merged block is at the head of its list, so the next request for a block of its order gets this
+        // block.
         let largest = Request::new(Order::MAX).movable();
         assert_eq!(machine.allocator.alloc(CPU, &largest), Ok(Pfn(0)));
     }
@@ -295,13 +296,13 @@ fn e15_an_unmovable_request_meets_a_movable_pageblock() {
         let boost = machine.allocator.zones().next().map(|zone| zone.boost);
         assert_eq!(boost, Some(512), "{}: refused or not, the watermark is boosted", policy.name);
         if policy == LINUX_6_1 {
-            // All free pages moved to the unmovable lists.
+            // Under Linux 6.1, all free pages of the pageblock moved to the unmovable lists.
             (0..99).for_each(|_| {
                 take(&machine, Unmovable);
             });
             assert_eq!(fallbacks(&machine), []);
         } else {
-            // No other page changed its type, so the other pages are still movable.
+            // Under Linux 6.12, only the page that the request got left the movable lists.
             (0..99).for_each(|_| {
                 take(&machine, Movable);
             });

@@ -1,6 +1,6 @@
 //! Tests an interrupt that arrives while its CPU holds the lock of its page set. The interrupt handler may
-//! allocate and free, but must never wait for the page set's lock. The holder of the lock cannot run until
-//! the handler has ended.
+//! allocate and free, but must never wait for the page set's lock. A handler that waited would wait for ever,
+//! because the lock's holder cannot run until the handler has ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};

@@ -41,7 +41,7 @@ fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     machine.events().iter().filter_map(refill).collect()
 }
 
-/// Allocates and frees in all ways on both CPUs, with ticks. Calls `look` after each step.
+/// Allocates and frees blocks in many ways on both CPUs, with ticks. Calls `look` after each step.
 fn churn(machine: &Machine, steps: u64, mut look: impl FnMut(&Machine)) {
     let mut held = Vec::new();
     let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
@@ -144,7 +144,7 @@ fn i12_a_fraction_fixes_high() {
             assert_eq!(machine.info(CPU).high, 450);
         }
     }
-    // The limit for a running reclaimer still applies.
+    // While the reclaimer runs, the lower limit for a running reclaimer still applies.
     let stock = machine.stock(0, 300);
     machine.allocator.set_reclaim_active(ZONE, Reclaim::Active).expect("it exists");
     stock.into_iter().for_each(|block| machine.free(CPU, block));
@@ -241,7 +241,8 @@ fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
 fn i16_an_allocation_halves_the_free_history_once() {
     let (machine, mut stock) = with_history(800);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "901 pages freed, less is kept back");
-    // The allocation halves the history of 300 pages. Then 602 pages are freed until the drain.
+    // The allocation halves the history of 300 pages. After the allocation, 602 pages are freed until the
+    // drain.
     let (machine, mut stock) = with_history(300);
     machine.alloc(CPU, 0);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 300 / 2 + 602);
@@ -251,8 +252,9 @@ fn i16_an_allocation_halves_the_free_history_once() {
         .allocator
         .alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots)
         .expect("memory enough");
-    // If the bulk allocation does not halve the history, the history has 300 + 621 pages. Otherwise the
-    // history would have 150 + 621 pages. A drain takes at most the limit minus a batch.
+    // If the bulk allocation does not halve the history, the history has 300 + 621 pages. If the bulk
+    // allocation halved the history, the history would have 150 + 621 pages. A drain takes at most the limit
+    // minus a batch.
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "the bulk interface does not halve");
 }
 
@@ -388,7 +390,7 @@ fn i20_a_list_is_drained_from_its_cold_end_before_any_other() {
 fn i21_the_page_freed_last_is_allocated_first() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, LARGE);
-        // Two huge pages would exceed the limit of most policies here.
+        // Leave out huge pages, because two huge pages would exceed the limit of most policies in this zone.
         for size in (0..=3).filter(|size| policy.lists.holds(order(*size))) {
             let (first, second) = (machine.alloc(CPU, size), machine.alloc(CPU, size));
             machine.free(CPU, first);

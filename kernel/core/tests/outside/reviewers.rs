@@ -76,7 +76,8 @@ impl Set {
         (visited, drained)
     }
 
-    /// Frees a block and runs the drain that it triggers.
+    /// Frees a block, and runs the drain that this free triggers. Returns `None` if the free triggers no
+    /// drain.
     fn free(&mut self, list: ListIndex) -> Option<(Vec<ListIndex>, u32)> {
         self.add(list, 1);
         let (limits, order) = (self.limits(), self.order(list));
@@ -84,7 +85,8 @@ impl Set {
         Some(self.drain(due.pages))
     }
 
-    /// Refills a list and takes the block that was wanted.
+    /// Refills a list, and takes one block from the list. Returns the number of blocks that the refill
+    /// fetched.
     fn refill_and_take(&mut self, list: ListIndex) -> i32 {
         let (limits, order) = (self.limits(), self.order(list));
         let blocks = self.pcp.refill_size(&self.policy, limits, Pressure::default(), order) as i32;

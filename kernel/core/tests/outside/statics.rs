@@ -11,8 +11,8 @@ use pageset_core::{
     ZoneKind,
 };
 
-/// A static that is lent once and never given back, like a `static_cell::ConstStaticCell` in a kernel. The
-/// lock is never released.
+/// A static that is lent once and never given back, like a `static_cell::ConstStaticCell` in a kernel. `take`
+/// never releases the static's lock.
 struct Once<T: 'static> {
     value: Mutex<T>,
     lent: AtomicBool,

@@ -114,7 +114,7 @@ fn counts_diverted_frees(policy: &Policy) -> bool {
 }
 
 /// Checks invariant 32: hits plus misses equal local plus other allocations, and the misses equal the foreign
-/// allocations. Both hold for the sums over all zones.
+/// allocations. The two equations hold for the sums over all zones.
 #[track_caller]
 pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     let counters = allocator.counters();

@@ -93,7 +93,8 @@ impl<'a> Trial<'a> {
     }
 
     /// Changes the setting, records the load again, and compares the measured visits with the forecast.
-    /// `open` opens a recording of the load. The recording may be from before or after the change.
+    /// `open` is called with the path of each recording from before the change and from after the change, and
+    /// opens this recording.
     pub(super) fn run(
         mut self,
         advice: &Advice,

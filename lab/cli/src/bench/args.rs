@@ -10,7 +10,7 @@ use crate::options::OutputArgs;
 
 /// Measure what this machine's memory costs: page faults, huge pages, steps of the allocator
 ///
-/// The machine must do nothing else meanwhile, because all CPUs share the memory that is measured.
+/// No other program may run during a measurement, because all CPUs share the measured memory.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, subcommand_help_heading = "Measurements")]
 pub(crate) struct BenchArgs {
@@ -65,15 +65,17 @@ Examples:
 /// Clear and copy huge pages in every order, with every kind of instructions; takes five minutes
 ///
 /// Measures the time to clear or copy a page, and the time that a program needs to read the page afterwards.
-/// All combinations of order, kind of instructions, target, number of bytes read, and load of the other CPUs
-/// are measured. Also measures single base pages and a page of 1 GiB.
+/// Measures all combinations of order, kind of instructions, target, number of bytes read, and load of the
+/// other CPUs. Also measures single base pages and a page of 1 GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_PAGES)]
 pub(crate) struct BenchPagesArgs {
-    /// Find the best method for programs on this machine, in a second, instead of measuring everything
+    /// Find the fastest method to clear and copy pages on this machine, in a second, instead of measuring all
+    /// methods
     #[arg(long, conflicts_with_all = ["quick", "svg", "seed"])]
     pub(crate) choose: bool,
-    /// Measure a tenth of the rounds, and no page of 1 GiB: takes less than a minute
+    /// Measure huge pages in a tenth of the rounds, base pages in a fifth, and no page of 1 GiB: takes less
+    /// than a minute
     #[arg(long)]
     pub(crate) quick: bool,
     /// Seed for the random order of measurements and for random targets

@@ -42,9 +42,9 @@ Examples:
 
 /// Measure this machine, to simulate it or to learn the cost of a zone visit
 ///
-/// Takes about a minute; other programs must not run meanwhile. Without -o and --check, measures the cost of
-/// a visit; this measurement needs root. With -o, writes a machine file for `pageset simulate`. With --check,
-/// compares this machine with a simulation of it.
+/// Other programs must not run during the measurement. Without -o and --check, measures the cost of a zone
+/// visit; this measurement takes about a minute and needs root. With -o, writes a machine file for
+/// `pageset simulate`. With --check, compares this machine with a simulation of this machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {

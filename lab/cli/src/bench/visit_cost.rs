@@ -70,7 +70,7 @@ fn record(work: Work, signals: &Signals) -> Result<Box<dyn TraceReader>> {
     let session = Session::prepare(Options::default())?;
     let (mut work, mut worker) = (Some(work), None);
     session.run(File::create(&path)?, &mut |_| {
-        // The work begins once recording is switched on.
+        // Start the work only now, because recording is now switched on.
         if let Some(work) = work.take() {
             worker = Some(thread::spawn(work));
         }

@@ -90,7 +90,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) opening: OpeningArgs,
 }
 
-/// What `convert` writes.
+/// The format that `convert` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConvertTo {
     Pgtrace,

@@ -13,9 +13,9 @@ use serde::Serialize;
 /// A rule of a policy in words.
 #[derive(Debug, Serialize)]
 pub(super) struct Rule {
-    /// The decision that the rule makes.
+    /// The name of the decision that the rule makes.
     pub(super) name: &'static str,
-    /// The rule, with its constants.
+    /// The rule in words, with its constants.
     pub(super) value: String,
 }
 
@@ -171,7 +171,7 @@ fn decay_rule(decay: Decay) -> String {
     format!("by {}{unused}", part_words(decay.part))
 }
 
-/// A fraction: in words if there is a short expression, otherwise in digits.
+/// Returns a fraction in words if there is a short expression, and otherwise in digits.
 fn part_words(part: Part) -> String {
     match part.parts() {
         (1, 2) => "a half".to_owned(),
@@ -428,8 +428,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that `rules` forgets no field of `Policy`. The compiler cannot check this, because `Policy`
-    /// belongs to another crate and the pattern in `rules` must end in `..`.
+    /// Tests that `rules` forgets no field of `Policy`. The compiler cannot check that `rules` has all
+    /// fields, because `Policy` belongs to another crate, so the pattern in `rules` must end in `..`.
     #[test]
     fn no_field_of_a_policy_is_forgotten() {
         let text = format!("{:#?}", POLICIES[0]);

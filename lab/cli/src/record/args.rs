@@ -94,7 +94,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]
     pub(crate) counts: bool,
     /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder.
-    /// Print the result, and keep it in FILE
+    /// Print this slowdown, and keep it in FILE
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..=1000), requires = "command")]
     pub(crate) calibrate_cost: Option<u32>,

@@ -110,7 +110,7 @@ pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()
     Ok(())
 }
 
-/// Whether a process is running. A process that has ended still has its number until its parent waits for it,
+/// Whether a process is running. An ended process keeps its number until its parent waits for the process,
 /// but counts as not running. Source: proc_pid_stat(5).
 pub(crate) fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

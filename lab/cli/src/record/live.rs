@@ -32,8 +32,8 @@ impl Live {
         Self { bar, shown: Instant::now(), events: 0, is_counting: false, ctrl_c }
     }
 
-    /// Shows progress while events are counted. The progress has no number of events, because this number is
-    /// not known before the end.
+    /// Shows progress while events are counted. While events are counted, the progress has no number of
+    /// events, because this number is not known before the end.
     pub(crate) fn counting(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let mut live = Self::new(is_wanted, ctrl_c);
         live.is_counting = true;

@@ -30,20 +30,20 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Visits under a policy, in percent of the visits under the base (the first policy). `None` if the base
-    /// has no visits.
+    /// Visits under the policy with index `at`, in percent of the visits under the base (the first policy).
+    /// `None` if the base has no visits.
     fn percent(&self, at: usize) -> Option<f64> {
         let base = self.outcomes.first()?.visits();
         (base > 0).then(|| 100.0 * self.outcomes[at].visits() as f64 / base as f64)
     }
 
-    /// The policy with the fewest visits among all policies but the base.
+    /// The index of the policy with the fewest visits. The base, which has index 0, is not considered.
     fn best(&self) -> Option<usize> {
         (1..self.outcomes.len()).min_by_key(|at| self.outcomes[*at].visits())
     }
 
-    /// Whether the policy certainly has fewer visits than the base: the whole interval is below the base's
-    /// visits.
+    /// Whether the policy certainly has fewer visits than the base: the upper end of the policy's interval is
+    /// below the base's visits.
     fn is_certain(&self, at: usize) -> bool {
         let base = self.outcomes.first().map(Outcome::visits);
         let most = self.outcomes[at].interval.map(|interval| interval.visits.1);

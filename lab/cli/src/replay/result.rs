@@ -28,7 +28,7 @@ pub(super) struct Finished {
     pub(super) columns: Columns,
     /// Number of CPUs in the replay, which share the recorded memory. `None` stands for the recorded number.
     pub(super) cpus: Option<u32>,
-    /// Whether the user gave `-v`, so that all notes are printed. Otherwise only notes on trust and
+    /// Whether the user gave `-v`, so that all notes are printed. Without `-v`, only notes on trust and
     /// assumptions are printed.
     pub(super) is_verbose: bool,
     /// Number of further recordings of the same load.
@@ -219,7 +219,8 @@ impl Finished {
         table
     }
 
-    /// Adds the notes below a table: all notes with `-v`, and otherwise only notes on trust and assumptions.
+    /// Adds the notes below a table: all notes with `-v`, and only notes on trust and assumptions without
+    /// `-v`.
     fn with_notes(&self, mut table: Table) -> Table {
         if self.is_verbose {
             self.notes().into_iter().for_each(|note| table.note(note));
@@ -361,8 +362,9 @@ impl Finished {
         notes
     }
 
-    /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how much the replay
-    /// under that kernel's policy differs from these counts.
+    /// Notes on how far the rows can be trusted. The notes compare the recorded kernel's own counts with the
+    /// own row. The notes also report few zone visits, wide intervals, a window shorter than the recording,
+    /// and unknown contents of page sets at the beginning.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel().filter(|kernel| kernel.visits() != Some(0)) {
@@ -453,8 +455,8 @@ fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     said + "."
 }
 
-/// Both ends of an interval in percent of the base row's value: `0.6 to 12`. An empty text if the base's
-/// value is 0.
+/// Writes both ends of an interval in percent of the base row's value: `0.6 to 12`. Returns an empty text if
+/// the base's value is 0.
 fn range(Interval(low, high): Interval, base: u64) -> String {
     if base == 0 {
         return String::new();

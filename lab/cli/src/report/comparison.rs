@@ -13,8 +13,8 @@ use super::settings;
 struct Figure {
     title: &'static str,
     unit: &'static str,
-    /// A difference of this size, in the figure's unit, is too small to notice. The value is added to both
-    /// figures before they are compared.
+    /// A difference between two recordings' figures, in `unit`, that is too small to notice. `little` is
+    /// added to the figures of both recordings before the ratio of the sums is computed.
     little: f64,
     /// Returns the recording's figure, rounded to a whole number of `unit`. `None` if the recording does not
     /// have the figure.
@@ -73,8 +73,8 @@ const HELD_SAMPLED: Figure = Figure {
     little: 256.0,
     of: |report_data| report_data.samples.held_peak(),
 };
-/// The most pages that page sets held in a replay. A replay sees every event, so this value differs from the
-/// largest sample of the same recording.
+/// The most pages that page sets held in a replay. A replay sees every event, so the most pages in a replay
+/// differ from the largest sample of the same recording.
 const HELD_REPLAYED: Figure = Figure {
     title: "Held in page sets at most, as replayed",
     of: |report_data| report_data.examined.advice.findings.held_pages_peak,
@@ -91,8 +91,8 @@ fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     figures
 }
 
-/// The text does not mention a difference of less than this percentage. Guess: two runs of one load differ by
-/// about 5 %.
+/// The text about a comparison does not mention a difference of less than this percentage. Guess: two runs of
+/// one load differ by about 5 %.
 const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
@@ -131,8 +131,8 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// The differences of the second recording from the first, the largest first. Ten times a small value is
-/// still small, so `little` is added to both values before they are compared.
+/// The differences of the second recording from the first, the largest first. `little` is added to both
+/// values before the values are compared, because a ratio of two small values may be large.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,

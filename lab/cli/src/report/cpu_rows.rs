@@ -16,7 +16,7 @@ impl CpuRows {
     pub(super) fn new(report_data: &ReportData) -> Self {
         let mut named = None;
         let groups = report_data.neighbours.iter().map(|group| {
-            // The first group of a node is named after the node. The other groups have no name.
+            // The first group of a node is named after the node. Further groups of the node have no name.
             let is_first = named.replace(group.node) != Some(group.node);
             let name = match group.node {
                 _ if !is_first => String::new(),

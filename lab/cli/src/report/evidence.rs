@@ -7,7 +7,8 @@ use pageset_report::page::{Part, Section};
 
 use crate::{origin, stat};
 
-/// Maximum rows of a table on the page. Only recordings of many CPUs have longer tables.
+/// Maximum rows of a table on the page. Only recordings of many CPUs have tables with more rows than this
+/// number.
 const ROWS_MAX: usize = 2000;
 
 pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading: String) -> Section {

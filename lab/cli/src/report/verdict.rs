@@ -6,8 +6,8 @@ use pageset_report::page::{Part, Section};
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 
-/// The number of the verdict's sentences that stand before the facts about the recording. The other sentences
-/// follow these facts.
+/// The number of the verdict's sentences that stand before the facts about the recording. The further
+/// sentences of the verdict follow the facts about the recording.
 const LEAD: usize = 3;
 
 pub(super) fn section(report_data: &ReportData, heading: String) -> Section {

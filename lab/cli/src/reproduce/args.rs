@@ -49,7 +49,7 @@ pub(crate) struct ReproduceArgs {
     /// Make fewer and shorter runs: to try the command, not to cite results
     #[arg(long)]
     pub(crate) quick: bool,
-    /// How many runs to do at the same time; the result is the same [default: one for each CPU]
+    /// How many runs to do at the same time, which does not change the result [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Number of seeds to simulate each run with [default: 5; with --quick 1]
@@ -91,7 +91,7 @@ pub(crate) enum Chosen {
     File(PathBuf),
 }
 
-/// Parses the name of a study, or the path of a study file. Such a path ends with `.toml`.
+/// Parses the name of a study, or the path of a study file, which ends with `.toml`.
 #[derive(Clone)]
 struct StudyParser;
 

@@ -53,7 +53,8 @@ Examples:
 /// Run a workload on a simulated machine, one row for each policy
 ///
 /// Runs the allocator on virtual CPUs in virtual time. CPUs wait for locks and for cache lines, and work
-/// takes as long as the machine file says. So you see a policy's effect on a machine that you do not have.
+/// takes as long as the machine file says. The simulation shows a policy's effect on a machine that you do
+/// not have.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = [READING_SIMULATE, READING, "", SIMULATE_EXAMPLES].join("\n"))]
 pub(crate) struct SimulateArgs {
@@ -93,7 +94,7 @@ pub(crate) struct SimulateArgs {
     /// Virtual time that is measured [default: the workload's]
     #[arg(long, value_name = "MS")]
     pub(crate) duration_ms: Option<u64>,
-    /// How many runs to do at the same time; the result is the same [default: one for each CPU]
+    /// How many runs to do at the same time, which does not change the result [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Instead of a workload, play a recording on complete allocators, and count how often CPUs change shared

@@ -1,4 +1,5 @@
-//! Describes how many requests of a recording a simulation played, left out or inserted.
+//! Describes how many requests of a recording a simulation played or left out, how many frees the simulation
+//! inserted, and how many events the recording lacks.
 
 use pageset_study::load::Played;
 

@@ -51,7 +51,7 @@ pub(crate) struct SweepArgs {
     /// Plan of the sweep, a TOML file
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
-    /// How many runs to do at the same time; the result is the same [default: one for each CPU]
+    /// How many runs to do at the same time, which does not change the result [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Where to run: on a Dask cluster (dask://HOST:PORT), as an array of Slurm jobs (slurm), or in several

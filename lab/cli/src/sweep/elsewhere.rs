@@ -39,8 +39,8 @@ impl FromStr for Engine {
 }
 
 impl Engine {
-    /// Starts Python, which makes this sweep's runs that the dataset `results` lacks. Then adds this sweep's
-    /// runs from `results` to `sweep`.
+    /// Starts Python, which makes this sweep's runs that the dataset `results` lacks. When Python has ended,
+    /// adds this sweep's runs from `results` to `sweep`.
     pub(super) fn finish(
         &self,
         plan: &Path,
@@ -48,7 +48,7 @@ impl Engine {
         jobs: Option<u16>,
         sweep: &mut Sweep,
     ) -> Result<()> {
-        // The results are Parquet.
+        // Check that this build can read Parquet, because the workers write Parquet files.
         Columnar::Parquet.check()?;
         let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
         let cannot_start = || format!("cannot start {}; {PYTHON} names another Python", python.display());

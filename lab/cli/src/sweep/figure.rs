@@ -77,8 +77,8 @@ fn name(value: &Value) -> String {
 
 /// The points of the figure that answers one question.
 struct Answer<'a> {
-    /// The values of the key that divides the figure into panels. A single `None` if no key divides the
-    /// figure.
+    /// The values of the key that divides the figure into panels. The list has a single `None` if no key
+    /// divides the figure.
     panels: Vec<Option<&'a Value>>,
     /// Values of the key on the x axis.
     names: Vec<&'a Value>,

@@ -12,7 +12,7 @@ pub(crate) struct Shown {
     pub(crate) results: Flat,
 }
 
-/// Keys whose columns come first, in this order. The columns of all other keys follow.
+/// Keys whose columns come first, in this order. The columns of keys that are not in this list follow.
 const KEYS: [&str; 6] = ["machine", "workload", "policy", "cpus", "batch", "high"];
 
 /// Makes a table with a row for each run: first the keys that differ between runs, then all results that are

@@ -94,8 +94,8 @@ impl TopArgs {
     }
 }
 
-/// Parses an interval within `INTERVAL_S`. A shorter interval leaves no time for reading. After a longer
-/// interval, the table would be old.
+/// Parses an interval within `INTERVAL_S`. An interval below 0.1 s leaves no time for reading. In an interval
+/// above an hour, the table on the screen would be old.
 fn interval(typed: &str) -> Result<Duration, String> {
     let interval = time(typed)?;
     if !INTERVAL_S.contains(&interval.as_secs_f64()) {

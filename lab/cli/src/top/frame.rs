@@ -14,7 +14,8 @@ pub(super) const WIDTH: usize = 80;
 /// Minimum width of the screen, in columns.
 pub(super) const WIDTH_MIN: usize = 60;
 
-/// Largest number of zones on the screen. With more zones, too few lines would be left for page sets.
+/// Largest number of zones on the screen. With more zones on the screen, too few lines would be left for page
+/// sets.
 const ZONES_SHOWN: usize = 4;
 
 /// Columns of page sets that are left out on a narrow terminal, in this order. If the zones lie on several
@@ -54,7 +55,8 @@ impl Frame {
         Self { head, heading, rows }
     }
 
-    /// The lines for a screen of this height. If some rows do not fit, the last line says how many.
+    /// The lines for a screen of this height. If some rows do not fit, the last line has the number of rows
+    /// that do not fit.
     pub(super) fn lines(&self, height: usize) -> Vec<String> {
         let above = self.head.len() + self.heading.len();
         let room = height.saturating_sub(above);
@@ -125,7 +127,7 @@ fn parts(table: Table, width: usize, dropped: &[&str]) -> (Vec<String>, Vec<Stri
         }
     };
     // The table's text begins with the title and a blank line, and ends with a blank line and notes. Remove
-    // all of these.
+    // the title, the notes and the blank lines.
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     let from = lines.iter().position(String::is_empty).map_or(0, |blank| blank + 1);
     let rule = lines.iter().position(|line| line.starts_with("---")).map_or(from, |rule| rule + 1);

@@ -155,7 +155,7 @@ impl Screen {
             return;
         }
         let lines = Frame::new(view, &self.selection, width);
-        // The user can scroll to the last row, but not beyond it.
+        // The user can scroll to the last row, but not beyond the last row.
         self.scrolled = self.scrolled.min(lines.rows.len().saturating_sub(1));
         let shown = Frame { rows: lines.rows[self.scrolled..].to_vec(), ..lines };
         frame.render_widget(text(&shown.lines(body.height.into())), body);

@@ -83,8 +83,8 @@ pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table 
 }
 
 fn zone_row(zone: &ZoneView) -> Row {
-    // `/proc` shows only the difference between drained and refilled pages, so one of the two lower bounds is
-    // 0.
+    // `/proc` shows only the difference between drained and refilled pages, so the lower bound of one of the
+    // two is 0.
     let change = |flow: &Flow| flow.drained_pages_per_s.at_least - flow.refilled_pages_per_s.at_least;
     Row::new([
         format!("{} {}", zone.node, zone.zone).into(),

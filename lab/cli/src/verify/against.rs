@@ -152,7 +152,7 @@ struct AgainstDocument<'a> {
     provenance: &'a Provenance,
 }
 
-/// The change of one quantity, such as zone visits.
+/// The change of one quantity, such as zone visits, as ratios: the real ratio and the predicted ratio.
 #[derive(Serialize)]
 struct Ratios {
     quantity: &'static str,

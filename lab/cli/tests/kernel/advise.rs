@@ -313,8 +313,8 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert_eq!(value(INTERVAL), before);
 }
 
-/// Tests that the cost of a visit is measured and saved, and that the next recording contains the cost.
-/// Settings are put back, even after an interrupt.
+/// Tests that the cost of a visit is measured and saved, and that the next recording contains the cost. Also
+/// tests that the settings are put back, even after an interrupt.
 #[test]
 #[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
 fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
@@ -377,7 +377,8 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept.pgtrace").display().to_string();
     let (said, runs) = advised(&["--keep-recording", &kept], some_seconds);
-    // On a busy machine, the answer from counts may not be No. In that case, events are recorded.
+    // On a busy machine, the answer from counts may not be No. If the answer is not No, the command runs a
+    // second time, and `advise` records its events.
     let is_no = said["findings"]["is_counted"] == true;
     assert_eq!(is_no, runs == 1, "{said}");
     assert_eq!(said["recording"], "This machine");

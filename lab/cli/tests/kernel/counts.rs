@@ -67,8 +67,8 @@ fn counts_hold_what_all_events_show() {
 }
 
 /// Whether an estimate is near the true number. An exact count may lack a few events at its beginning and
-/// end. On a busy machine this load comes in bursts, so the true number may lie outside an estimate's
-/// interval. How often intervals contain the true value is the subject of another test.
+/// end. On a busy machine the test's load comes in bursts, so the true number may lie outside an estimate's
+/// interval. Another test checks how often intervals contain the true value.
 fn is_near(truth: u64, estimate: HitEstimate) -> bool {
     let room = if estimate.is_exact() {
         estimate.hits / 50 + 1000
@@ -106,9 +106,8 @@ fn counts_know_where_visits_come_from() {
     let Some(_guard) = machine() else { return };
     let (directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
-    // One CPU allocates and another frees. If one CPU did both, its page set would soon hold all of the
-    // file's pages. In that case there would be too few visits to the zone to show which function causes
-    // them.
+    // One CPU allocates and another frees. If one CPU allocated and freed, its page set would soon hold all
+    // of the file's pages. The zone would then have too few visits to show the function that causes visits.
     let load = LOAD.replace("dd ", "taskset -c 0 dd ").replace("rm ", "taskset -c $(($(nproc) - 1)) rm ");
     let load = format!("cd {}; {load}", memory.0.path().display());
     succeeds(&["record", "--counts", "-o", &name, "--", "sh", "-c", &load]);

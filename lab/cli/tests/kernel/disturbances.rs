@@ -1,5 +1,5 @@
-//! Tests recordings of a machine that changes meanwhile: CPUs are switched on or off, a setting changes, or
-//! another program writes to the recorder's tracing instance.
+//! Tests recordings of a machine that changes during the recording. CPUs are switched on or off, a setting
+//! changes, or another program writes to the recorder's tracing instance.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
-/// The CPU is off for at least this time.
+/// A test leaves the last CPU off for at least this time.
 const OFF: Duration = Duration::from_millis(200);
 
 /// The last CPU of this machine, which is off until this value is dropped.
@@ -49,7 +49,7 @@ impl Drop for SwitchedOff {
     }
 }
 
-/// Allocates and frees on a CPU.
+/// Allocates and frees pages on a CPU.
 fn load(cpu: u16) {
     let status = Command::new("taskset")
         .args(["-c", &cpu.to_string(), "sh", "-c", "head -c 40000000 /dev/zero | tail -c 1 >/dev/null"])
@@ -90,8 +90,8 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let Some(cpu) = cpu else { return };
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
-    // The CPU has no events while it is off. Afterwards it has more than 100 events, because the load sends
-    // 40 MB through a pipe.
+    // The CPU has no events while it is off. After the CPU is switched on again, it has more than 100 events,
+    // because the load sends 40 MB through a pipe.
     let times: Vec<_> = events.iter().filter(|event| event.cpu == cpu).map(|event| event.ts_ns).collect();
     let silence = times.windows(2).position(|pair| pair[1] - pair[0] >= OFF.as_nanos() as u64);
     let again = times.len() - silence.expect("it was off") - 1;
@@ -194,8 +194,8 @@ fn a_setting_that_changes_meanwhile_is_named() {
         ("stat_interval", (then + 1).to_string().as_str())
     );
     let (on_ns, off_ns) = info.t_on_ns.zip(info.t_off_ns).unwrap();
-    // The recorder reads the setting every 20 ms. Therefore its last reading of the old value may be 20 ms
-    // before the change, and its first reading of the new value 20 ms after the change.
+    // The recorder reads the setting every 20 ms. Therefore the recorder's last reading of the old value may
+    // be 20 ms before the change. Its first reading of the new value may be 20 ms after the change.
     assert!(change.after_ns < change.before_ns, "{change:?}");
     assert!(change.after_ns <= off_ns && change.before_ns >= on_ns, "{change:?}, {on_ns} to {off_ns}");
 }

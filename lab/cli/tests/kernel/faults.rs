@@ -1,5 +1,5 @@
 //! Tests that a recorder notices disturbances, and that it does not disturb other programs. All tests need
-//! root and tracing files, and fail without these.
+//! root and tracing files, and fail without root or without tracing files.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn this_machine() -> MutexGuard<'static, ()> {
     machine().expect("this machine can record")
 }
 
-/// Runs the command in a new PID namespace. In this namespace, the command has the process number 1.
+/// Runs the command in a new PID namespace. In the new namespace, the command has the process number 1.
 fn in_pid_namespace(arguments: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", PAGESET]).args(arguments);
@@ -136,8 +136,8 @@ fn fault_09_a_limit_of_file_sizes_ends_a_recording_like_a_full_disk() {
     let mut left = left.map(|entry| entry.file_name().into_string().unwrap());
     assert_eq!(left.find(|name| name.starts_with("pageset-")), None);
     assert!(fs::metadata(&path).unwrap().len() > 0);
-    // The recorded command has the signal's default action: if the command writes past its limit, the signal
-    // ends the command.
+    // In the recorded command, SIGXFSZ has its default action: a write past the limit of file sizes ends the
+    // command.
     let script = format!(
         "ulimit -f 4000; exec {PAGESET} record --force -o {name} -- \
          dd if=/dev/zero of={name}.large bs=1M count=64"
@@ -222,8 +222,8 @@ fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
 #[ignore = "needs root and tracefs"]
 fn fault_10_events_that_another_reader_took_are_counted_exactly() {
     let _guard = this_machine();
-    // The recorder notices another program only after this program has read events. Events that the program
-    // has read but not printed count as taken, too.
+    // The recorder notices another program only after this program has read events. Events that the other
+    // program has read but not printed count as taken, too.
     for (reader, options) in [
         ("cat $I/trace_pipe", &[][..]),
         ("cat $I/per_cpu/cpu0/trace_pipe_raw", &[]),

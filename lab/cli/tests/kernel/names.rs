@@ -1,4 +1,5 @@
-//! `pageset record --names` records names of tasks. Without this option, the file contains no name of a task.
+//! `pageset record --names` records names of tasks. Without the option `--names`, the file contains no name
+//! of a task.
 
 use std::fs;
 use std::io::Read as _;
@@ -46,7 +47,7 @@ fn everything(path: &Path) -> Vec<u8> {
     for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&ZSTD)) {
         let decoder =
             zstd::stream::read::Decoder::new(&bytes[at..]).expect("it begins as one").single_frame();
-        // Some bytes only look like a compressed part. Decompressing such bytes ends in an error, and gives
+        // Some bytes only look like a compressed part. To decompress such bytes ends in an error, and gives
         // little data.
         parts += usize::from(decoder.take(64 << 20).read_to_end(&mut all).is_ok());
     }

@@ -25,15 +25,16 @@ pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     Some(guard)
 }
 
-/// Returns the reason why this machine cannot record; `None` if the machine can record. Checks this only
-/// once.
+/// Returns the reason why this machine cannot record; `None` if the machine can record. The function asks the
+/// machine only at its first call.
 pub(crate) fn refused() -> Option<&'static str> {
     static REFUSED: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // The error names the command that mounts tracefs. Run this command, and check again.
+            // The error names the command that mounts tracefs. Run the named command, and check the machine
+            // again.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }
@@ -105,7 +106,7 @@ pub(crate) fn directory() -> (TempDir, PathBuf, String) {
     (directory, path, name)
 }
 
-/// A file system in memory. It is unmounted when this value is dropped.
+/// A file system in memory, which is unmounted when this value is dropped.
 pub(crate) struct Tmpfs(pub(crate) TempDir);
 
 impl Tmpfs {

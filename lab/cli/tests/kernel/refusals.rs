@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use crate::record::{PAGESET, Tmpfs, instance_of, machine, start, text};
 
-/// Runs a shell script in a separate mount namespace. In the script, `$PAGESET` is the path of `pageset`,
-/// which every user may run there.
+/// Runs a shell script in a separate mount namespace. In the script, `$PAGESET` is the path of a copy of
+/// `pageset` that every user may run.
 fn in_namespace(script: &str) -> Output {
     let directory = TempDir::new().expect("a directory can be made");
     let copy = directory.path().join("pageset");
@@ -21,7 +21,7 @@ fn in_namespace(script: &str) -> Output {
     command.env("PAGESET", &copy).output().expect("unshare is there")
 }
 
-/// Whether this process may make namespaces. If not, prints a message.
+/// Whether this process may make namespaces. If the process may not, prints a message.
 fn has_namespaces() -> bool {
     let output = in_namespace("true");
     if !output.status.success() {

@@ -23,7 +23,7 @@ fn json(arguments: &[&str]) -> Value {
 const TRACE: &str = "data/traces/k61_2c_tcp.pgtrace";
 const TWO: &str = "linux-6.1,linux-6.12";
 
-/// Counts of a row of `replay`.
+/// Keys of the counts in a row of `replay`.
 const COUNTS: [&str; 11] = [
     "allocs",
     "frees",
@@ -176,7 +176,8 @@ fn simulate_has_a_row_for_each_policy_and_repeats() {
         }
         assert_eq!(row["digest"].as_str().map(str::len), Some(16));
     }
-    // Only the second policy's page sets hold high orders, so only its refills fetch pages of high orders.
+    // Only the second policy's page sets hold blocks of high orders, so only the refills of the second policy
+    // fetch such blocks.
     let pages = |row: usize| rows[row]["alloc_zone"].as_u64().expect("a count");
     assert!(pages(1) > 2 * pages(0));
 }
@@ -248,7 +249,8 @@ fn python_has_every_key() {
     assert_eq!(fields("advice.py", "Forecast"), keys(&advice["forecasts"][0]));
     let replay = json(&["replay", TRACE, "--policy", TWO, "--format", "json"]);
     let mut row = keys(&replay["rows"][0]);
-    // The Python package computes these fields.
+    // The JSON also has the three keys of the following loop. The Python class has no fields for these keys,
+    // because the class computes the values of these keys from other fields.
     for computed in ["visits", "hit_percent", "pages_per_acquisition"] {
         assert!(row.remove(computed), "{computed}");
     }

@@ -1,5 +1,6 @@
 //! Runs the examples of the help texts. The files that the examples name are small recordings. The usual
-//! tests leave out examples that need root or minutes, and `cargo xtask ci night` runs most of those.
+//! tests leave out examples that need root or minutes, and `cargo xtask ci night` runs most of these left-out
+//! examples.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,7 @@ const MINUTES: [&str; 12] = [
     "pageset replay --sweep",
 ];
 
-/// Beginnings of examples that the usual tests cannot run. Most of these examples need root, or wait for
+/// Beginnings of examples that the usual tests cannot run. Most examples of `ENDLESS` need root, or wait for
 /// Ctrl-C, for a cluster, or for an event that may never happen.
 const ENDLESS: [&str; 7] = [
     "pageset top",
@@ -43,8 +44,8 @@ const ENDLESS: [&str; 7] = [
 const ROOT: [&str; 3] =
     ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
 
-/// Examples of `reproduce` that take longer than a night. `cargo xtask ci night` does not run them: see the
-/// guide to `reproduce`.
+/// Examples of `reproduce` that take longer than a night. `cargo xtask ci night` does not run these examples:
+/// see the guide to `reproduce`.
 const HOURS: [&str; 2] = ["pageset reproduce batch-size", "pageset reproduce high-order-pcp"];
 
 fn starts_with_any(line: &str, beginnings: &[&str]) -> bool {
@@ -148,7 +149,8 @@ fn run(line: &str) {
     prepare(here);
     let command = Path::new(env!("CARGO_BIN_EXE_pageset")).parent().expect("it is in a directory");
     let path = std::env::var("PATH").unwrap_or_default();
-    // Programs of other projects need not be installed.
+    // Replace programs of other projects by functions of the shell, so that these programs need not be
+    // installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
     // Remove the file that the line makes, because `pageset` does not replace files without --force.
     let is_made = line.contains("convert") && line.ends_with(" my.pgtrace") || line.contains("-o my.pgtrace");

@@ -97,8 +97,8 @@ fn a_fleets_rows_are_those_of_its_recordings() {
         let output =
             run(&["replay", "-p", "linux-6.12,linux-6.18", path.to_str().unwrap(), "--format", "csv"]);
         let text = String::from_utf8(output.stdout).unwrap();
-        // The columns after the counts are the provenance. The command line of the provenance differs, so
-        // these columns are removed.
+        // The columns after the counts are the provenance. Remove the columns of the provenance, because a
+        // fleet's rows have another command line than a recording's own rows.
         let text = text.replace(",\"pageset replay", "\n#");
         text.lines().filter(|line| !line.starts_with('#')).skip(1).map(str::to_owned).collect::<Vec<_>>()
     };

@@ -111,7 +111,8 @@ fn fault_15_no_text_of_a_recording_is_obeyed_by_a_terminal() {
         is_harmless(&format!("{verb:?}"), &output.stderr);
         assert!(output.status.success(), "{verb:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // A report is HTML, so a new line in a foreign text does no harm. Check the characters only.
+    // A report is HTML, so a new line in a foreign text does no harm. Check only the characters of the
+    // report, and not its lines.
     hides_nothing("report", &fs::read(&made).expect("the report is there"));
 }
 

@@ -16,7 +16,7 @@ fn pageset(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The values of a page.
+/// Returns the values that an HTML page contains as JSON.
 fn data(html: &str) -> Value {
     let begin = "id=\"data\">";
     let from = html.find(begin).expect("the page has its values") + begin.len();
@@ -24,7 +24,7 @@ fn data(html: &str) -> Value {
     serde_json::from_str(&html[from..end]).expect("the values are JSON")
 }
 
-/// All parts of a page that have this kind.
+/// Returns the value of the key `kind` in each part of the page that has this key.
 fn parts<'p>(page: &'p Value, kind: &'p str) -> impl Iterator<Item = &'p Value> + 'p {
     let sections = page["sections"].as_array().expect("sections").iter();
     let parts = sections.flat_map(|section| section["parts"].as_array().expect("parts"));

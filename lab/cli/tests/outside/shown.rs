@@ -1,5 +1,5 @@
-//! Tests that the code on pages of the book equals the code in files. Pages repeat the code, so that people
-//! can read it without mdbook, and name the file in a comment.
+//! Tests that the code on pages of the book equals the code in files. Pages repeat the code of files, so that
+//! people can read the code without mdbook. A comment on the page names the file.
 
 use std::fs;
 use std::path::Path;

@@ -99,7 +99,7 @@ fn a_question_is_answered_by_a_table() {
         let text = printed(format);
         let (runs, answer) = text.split_once("Where do CPUs wait?").expect("the question is there");
         assert!(runs.contains("Two policies with two batches"), "{text}");
-        // Two workloads, two results and two batches.
+        // The table names the result `score_per_s` once for each of the two workloads and two batches.
         assert_eq!(answer.matches("score_per_s").count(), 2 * 2, "{text}");
     }
     assert!(!printed("csv").contains("Where do CPUs wait?") && !printed("json").contains("Where do CPUs"));

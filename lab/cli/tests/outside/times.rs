@@ -4,7 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Text of ftrace with ten events in each millisecond. `time_s` may change the time of an event.
+/// Returns text of ftrace with 20 000 events, ten in each millisecond. For each event, `time_s` gets the
+/// number of the event and the event's regular time in seconds, and returns the time to write.
 fn lines(time_s: impl Fn(u32, f64) -> f64) -> String {
     let mut text = String::from("# tracer: nop\n#\n");
     for number in 0..20_000 {

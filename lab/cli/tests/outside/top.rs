@@ -156,8 +156,8 @@ fn one_interval_is_written_for_collectors_of_metrics() {
         "{printed}"
     );
     assert!(printed.ends_with("# EOF\n"), "{printed}");
-    // For files of another machine, waits are not measured, so there is no verdict. The output says so, and
-    // does not invent a figure.
+    // For files of another machine, waits are not measured, so there is no verdict. The output must name the
+    // verdict unknown, and must not contain a figure of CPU time.
     assert!(printed.contains("\npageset_verdict{answer=\"unknown\"} 1\n"), "{printed}");
     assert!(!printed.contains("pageset_cpu_time_ratio"), "{printed}");
 }
@@ -190,8 +190,8 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     assert_eq!(names, 1, "nothing else is left");
 }
 
-/// Tests that the metric names in the guide's rules for alerts exist. With a wrong name, an alert would never
-/// be raised.
+/// Tests that the metric names in the guide's rules for alerts exist. An alert for a metric that does not
+/// exist would never be raised.
 #[test]
 fn rules_of_the_guide_ask_for_metrics_that_there_are() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

@@ -88,8 +88,8 @@ fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut T
     path.display().to_string()
 }
 
-/// Whether this number of a variant may differ from the whole recording's number. Numbers about the file
-/// itself may differ, and upper bounds that replace waits that were not recorded.
+/// Whether this number of a variant may differ from the whole recording's number. Two kinds of numbers may
+/// differ: numbers about the file itself, and upper bounds in place of waits that were not recorded.
 fn is_of_file(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or_default();
     path.starts_with("events.")
@@ -396,7 +396,7 @@ fn a_recording_of_some_cpus_gives_no_verdict_on_the_machine() {
 }
 
 /// Tests that a recording without a layout is refused before its end is read. The end is damaged, so reading
-/// it would give another error.
+/// the end would give another error.
 #[test]
 fn what_lacks_a_layout_is_refused_before_the_rest_is_read() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! Tracepoints, counted by the kernel on each CPU. The kernel only increments a number and records nothing.
+//! Tracepoints, counted by the kernel on each CPU. At each hit, the kernel increments a number, and records
+//! nothing.
 
 use std::collections::BTreeSet;
 

@@ -13,8 +13,7 @@ use super::{CpuCounts, Cpus, Tracepoint};
 
 /// Mount points of tracefs, the newest convention first.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The filter selects spin locks: `flags` is `SPIN` (1), or `RT` (8) on a real-time kernel. All other locks,
-/// such as mutexes and read-write locks, have other flags.
+/// The filter selects waits for locks whose `flags` are `SPIN` (1) or, on a real-time kernel, `RT` (8).
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 
 /// Running counters of some tracepoints on some CPUs.

@@ -2,7 +2,7 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The CPUs that this program may use, in ascending order. There is at least one.
+/// The CPUs that this program may use, in ascending order. The list has at least one CPU.
 #[must_use]
 pub fn usable_cpus() -> Vec<usize> {
     match sched_getaffinity(None) {
@@ -11,8 +11,8 @@ pub fn usable_cpus() -> Vec<usize> {
     }
 }
 
-/// Binds this thread to a CPU. Returns `false` if the system refuses. The thread may then move to other CPUs,
-/// and measurements are less accurate.
+/// Binds this thread to a CPU. Returns `false` if the system refuses. A thread that is not bound may move to
+/// other CPUs, which makes measurements less accurate.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);

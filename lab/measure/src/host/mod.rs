@@ -45,7 +45,7 @@ fn model(cpuinfo: &str) -> Option<String> {
     Some(format!("implementer {implementer}, part {part}"))
 }
 
-/// A value of the first CPU.
+/// The value of the field `name` of the first CPU in the text of `/proc/cpuinfo`.
 fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     let line = cpuinfo.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'));
     line.map(str::trim)

@@ -35,7 +35,8 @@ pub fn median(values: &[f64]) -> f64 {
     pageset_report::Spread::of(values).map_or(0.0, |spread| spread.median)
 }
 
-/// The value below which this many tenths of the values lie, in any order. 0 for no values.
+/// The value below which `tenths` tenths of the values lie. The values may be in any order. The function
+/// returns 0 if there are no values.
 pub(super) fn tenth(values: &[f64], tenths: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -22,10 +22,10 @@ use crate::host::pin;
 /// When an operation uses a page again, the page is no longer in a third-level cache of 32 MiB.
 pub(crate) const PAGES: usize = 96;
 
-/// Number of operations of a way that run before its samples and are not counted. The way that ran before has
-/// left dirty lines in the caches, and the first operations pay for writing these lines back. With 4 instead
-/// of 24 operations, copies by streams on two CPUs at once took 135 us for the first samples and 78 us for
-/// the last. The 24 pages are more than a third-level cache of 32 MiB holds.
+/// Number of operations of a way that run before its samples and are not counted. The way that ran before
+/// this way has left dirty lines in the caches, and the first operations pay for writing these lines back.
+/// With 4 instead of 24 operations, copies by streams on two CPUs at once took 135 us for the first samples
+/// and 78 us for the last. The 24 pages are more than a third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
 
 /// The sizes of touches, in bytes.
@@ -48,7 +48,7 @@ impl Target {
     /// All targets.
     pub const ALL: [Self; 4] = [Self::Start, Self::Middle, Self::End, Self::Random];
 
-    /// Name in results.
+    /// Name of the target in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -113,7 +113,8 @@ impl Workspace {
         }
     }
 
-    /// Does one operation on the next page, and then the touch. Returns the nanoseconds of both.
+    /// Does one operation on the next page, and then the touch. Returns the nanoseconds of the operation and
+    /// of the touch.
     pub(crate) fn sample(
         &mut self,
         way: Way,
@@ -133,7 +134,7 @@ impl Workspace {
     }
 }
 
-/// The number of rounds, and the seed of their random order.
+/// The number of rounds, and the seed of the random order in each round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounds {
     pub rounds: usize,
@@ -208,7 +209,8 @@ fn work(
             let way = ways[index];
             member.wait();
             workspace.warm_up(way, operation);
-            // Begin with a random cell (a target with a touch), so that each cell is first equally often.
+            // Begin with a random cell (a target with a touch), so that on average each cell is equally often
+            // the first cell.
             let first = random.random_range(0..cells);
             for cell in (first..cells).chain(0..first) {
                 let offset = Target::ALL[cell / TOUCHES.len()].offset(&mut random);

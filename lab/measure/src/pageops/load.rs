@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::host::{pin, usable_cpus};
 
-/// Bytes that the other CPU sweeps through. These bytes are more than a third-level cache of 32 MiB holds.
+/// Number of bytes that the other CPU sweeps through: more than a third-level cache of 32 MiB holds.
 const THRASH_BYTES: usize = 64 << 20;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
@@ -22,7 +22,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// All loads that this machine can run. With one CPU, only `Alone`.
+    /// All loads that this machine can run. With one CPU, the machine can run only `Alone`.
     pub fn all() -> Vec<Self> {
         if usable_cpus().len() > 1 {
             vec![Self::Alone, Self::Thrash, Self::EveryCpu]
@@ -31,7 +31,7 @@ impl Load {
         }
     }
 
-    /// Name in results.
+    /// Name of the load in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Alone => "alone",
@@ -40,7 +40,7 @@ impl Load {
         }
     }
 
-    /// The CPUs that measure. If only one CPU measures, it is the last CPU, because interrupts prefer the
+    /// The CPUs that measure. If only one CPU measures, the last CPU measures, because interrupts prefer the
     /// first CPU.
     pub fn measuring_cpus(self) -> Vec<usize> {
         let cpus = usable_cpus();

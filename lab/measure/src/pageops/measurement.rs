@@ -19,7 +19,7 @@ pub struct Measurement {
     pub touch_bytes: usize,
     /// The load of the other CPUs.
     pub load: &'static str,
-    /// `cold` if the memory was no longer in the caches, and `hot` if it was just used.
+    /// `cold` if the memory was no longer in the caches, and `hot` if the memory was just used.
     pub memory: &'static str,
     /// Number of operations that were timed.
     pub samples: usize,
@@ -29,9 +29,9 @@ pub struct Measurement {
     pub touch_ns: f64,
     /// Median time of operation and touch together.
     pub total_us: f64,
-    /// One tenth of the samples is below this.
+    /// One tenth of the samples took less than this time.
     pub total_us_low: f64,
-    /// One tenth of the samples is above this.
+    /// One tenth of the samples took more than this time.
     pub total_us_high: f64,
 }
 

@@ -75,7 +75,7 @@ impl HugeMemory {
     }
 }
 
-/// Returns an error if more memory is needed than is available. Without this check, the kernel might kill the
+/// Returns an error if more memory is needed than is available. If memory ran out, the kernel might kill the
 /// process, and the user would see no reason.
 fn refuse_what_does_not_fit(bytes: usize) -> Result<()> {
     let Some(available) = Meminfo::read().available_bytes else { return Ok(()) };

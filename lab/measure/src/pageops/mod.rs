@@ -3,7 +3,7 @@
 //!
 //! `way` has the ways that are compared, and `load` has the work of the other CPUs. `memory` and `clock` have
 //! the memory and the clock of the measurements. `grid` measures huge pages, on CPUs that wait for each other
-//! at a `rendezvous`. `sizes` measures the other sizes. `measurement` is the result.
+//! at a `rendezvous`. `sizes` measures pages of 4 KiB and 1 GiB. `measurement` is the result.
 
 pub(crate) mod clock;
 pub(crate) mod grid;
@@ -32,7 +32,7 @@ pub use memory::{HUGE_PAGE_BYTES, HugeMemory};
 use pageset_report::{Cancelled, Progress};
 pub use way::Operation;
 
-/// Rounds of a full run. On one CPU, this is the number of samples for each median.
+/// Rounds of a full run. If one CPU measures, each median has this number of samples.
 const ROUNDS: usize = 100;
 /// Rounds of a quick run.
 const ROUNDS_QUICK: usize = 10;
@@ -44,8 +44,8 @@ const ROUNDS_GIGANTIC: usize = 5;
 /// The choices for a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchSpec {
-    /// Whether to measure less, in less than a minute: a tenth of the rounds for huge pages, a fifth of the
-    /// rounds for base pages, and no page of 1 GiB.
+    /// Whether to measure less, in less than a minute. A quick measurement has a tenth of the rounds for huge
+    /// pages, a fifth of the rounds for base pages, and no page of 1 GiB.
     pub is_quick: bool,
     /// Seed of the order of measurements and of random targets.
     pub seed: u64,
@@ -66,7 +66,7 @@ pub struct Measurements {
 /// # Errors
 ///
 /// An error if there is too little memory, or [`Cancelled`] if `progress` cancels. After a cancellation, the
-/// measurement under the present load still ends first.
+/// function returns only when the measurement under the present load has ended.
 pub fn bench(spec: &BenchSpec, progress: &mut dyn Progress) -> Result<Measurements> {
     let mut notes = notes();
     let rounds = if spec.is_quick { ROUNDS_QUICK } else { ROUNDS };
@@ -128,8 +128,8 @@ fn notes() -> Vec<String> {
     notes
 }
 
-/// Runs `work` while another thread reports progress, ten times a second. This thread runs too rarely to
-/// disturb the measurement.
+/// Runs `work` while another thread reports progress, ten times a second. The thread that reports runs too
+/// rarely to disturb the measurement.
 fn with_progress<R>(
     done: &AtomicU64,
     progress: &mut dyn Progress,
@@ -159,8 +159,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that the thread that reports progress ends if the work panics. Otherwise the scope would wait
-    /// for this thread for ever.
+    /// Tests that the thread that reports progress ends if the work panics. If the thread did not end, the
+    /// scope would wait for the thread for ever.
     #[test]
     fn work_that_panics_ends() {
         let done = AtomicU64::new(0);

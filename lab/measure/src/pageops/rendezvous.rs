@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A barrier. A thread that panics leaves the barrier, so the other threads do not wait for this thread for
-/// ever. At [`std::sync::Barrier`], the other threads would.
+/// A barrier. A thread that panics leaves the barrier, so that the other threads do not wait for this thread
+/// for ever. With [`std::sync::Barrier`], the other threads would wait for ever.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     state: Mutex<State>,
@@ -15,7 +15,7 @@ struct State {
     /// Number of threads that have to arrive before the barrier opens.
     members: usize,
     waiting: usize,
-    /// How often the barrier has opened.
+    /// Number of times that the barrier has opened.
     rounds: u64,
 }
 

@@ -39,8 +39,8 @@ fn row(operation: Operation, page_bytes: usize, names: [&'static str; 3], times_
     }
 }
 
-/// Measures single base pages, hot and cold, in `rounds` rounds. Each round measures three ways: the
-/// library's choice, libc, and string instructions.
+/// Measures single base pages, hot and cold, in `rounds` rounds. Each round measures the library's choice,
+/// libc, and string instructions if this machine has them.
 pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measurement>> {
     let mut pages = HugeMemory::new(SMALL)?;
     let sources = HugeMemory::new(SMALL)?;
@@ -53,7 +53,7 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
         let mut times_us = vec![Vec::new(); ways.len()];
         for round in 0..rounds {
             for turn in 0..ways.len() {
-                // Rotate the ways, so that each way is first equally often.
+                // Rotate the ways, so that each way is equally often the first way.
                 let which = (turn + round) % ways.len();
                 let index = (round * ways.len() + turn) % SMALL;
                 let time =
@@ -142,8 +142,8 @@ impl Gigantic {
     }
 }
 
-/// Maximum length of a range in a stream that copies. Longer ranges are slower, because the instructions copy
-/// at two places of a long range at once.
+/// Maximum length of a range in a stream that copies. Copies of longer ranges are slower, because the
+/// instructions copy at two places of a long range at once.
 const STREAM_BYTES: usize = 2 << 20;
 
 fn stream(operation: Operation, kernel: Kernel, page: &mut [u8], source: &[u8]) {

@@ -12,10 +12,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Both.
+    /// Both operations.
     pub const ALL: [Self; 2] = [Self::Clear, Self::Copy];
 
-    /// Name in results.
+    /// Name of the operation in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clear => "clear",
@@ -35,7 +35,7 @@ pub(crate) enum Way {
 
 impl Way {
     /// Returns libc, and all orders with all instructions of this machine. If two combinations run the same
-    /// code, only one is included.
+    /// code, only one of the two is included.
     pub(crate) fn all(operation: Operation) -> Vec<Self> {
         let mut all = vec![Self::Libc];
         for order in VisitOrder::ALL {
@@ -98,8 +98,9 @@ impl Way {
     }
 }
 
-/// Whether another way runs the same code. `portable` in sequential order runs the code of `libc`, and
-/// `portable` cannot stream. `clzero` differs from `rep` only in the streamed part of a clear.
+/// Whether another way runs the same code as the way of this order and these instructions. `portable` in
+/// sequential order runs the code of `libc`, and `portable` cannot stream. `clzero` differs from `rep` only
+/// in the streamed part of a clear.
 fn is_same_as_another(operation: Operation, order: VisitOrder, isa: Isa) -> bool {
     match isa {
         Isa::Portable => matches!(order, VisitOrder::Sequential | VisitOrder::StreamTargetLast),

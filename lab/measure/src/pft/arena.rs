@@ -16,12 +16,12 @@ impl Contents for NoMemory {
     fn write(&self, _: Pfn, _: u32, _: u64) {}
 }
 
-/// Maps memory for `frames` frames, and makes all of the memory resident. So the test does not measure faults
-/// of the operating system.
+/// Maps memory for `frames` frames, and makes all of the memory resident, so that the test does not measure
+/// faults of the operating system.
 pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     let bytes = usize::try_from(frames * page_bytes)?;
     let mut map =
-        MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
+        MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller --gib"))?;
     // Ask for huge pages, as a pool would. Without huge pages, the test is a little slower.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::HugePage);
@@ -35,7 +35,8 @@ pub(super) fn clear(page: &mut [u8]) {
 }
 
 /// Frames of a mapping, each with a lock. If a bug of the engine gave one frame to two tasks, these tasks
-/// would wait for each other instead of racing. Without such a bug, no CPU waits for a lock.
+/// would wait for each other instead of racing. While the engine gives each frame to one task only, no CPU
+/// waits for a lock of a frame.
 pub(super) struct Arena<'m>(Vec<Mutex<&'m mut [u8]>>);
 
 impl<'m> Arena<'m> {

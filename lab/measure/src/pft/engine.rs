@@ -81,8 +81,8 @@ pub fn run(shape: &Shape, strategy: Strategy, ahead: Ahead, zero: Zero) -> Resul
     }
 }
 
-/// Runs one repetition without an engine: each thread clears its pages and touches them. No engine can be
-/// faster.
+/// Runs one repetition without an engine: each thread clears its pages and touches them. No fault engine can
+/// be faster than a repetition without an engine.
 ///
 /// # Errors
 ///
@@ -212,8 +212,8 @@ impl<M: Contents> Toucher for Touch<'_, M> {
                     contents.write(pfn, lines, line_bytes);
                 }
             };
-            // If pages are mapped ahead, a page may be there already, so look first. Otherwise each page
-            // needs a fault, and a look would waste time.
+            // If pages are mapped ahead, a page may be there already, so look first. If no pages are mapped
+            // ahead, each page needs a fault, and a look would waste time.
             if self.ahead.prefault_order > 0 {
                 self.task.access(address, Access::Write, write)?;
             } else {

@@ -11,11 +11,12 @@ use super::result::Run;
 use super::shape::{Regions, Shape};
 use super::threads::{self, Toucher, account};
 
-/// Runs one repetition.
+/// Runs one repetition of the test.
 ///
 /// # Errors
 ///
-/// An error if the system gives no threads or no memory, or if its pages have another size.
+/// An error if the system gives no threads or no memory, or if the system's pages have another size than the
+/// test's pages.
 pub fn run(shape: &Shape) -> Result<Run> {
     let page_bytes = rustix::param::page_size() as u64;
     if page_bytes != shape.geometry.page_bytes() {
@@ -54,9 +55,9 @@ pub fn run(shape: &Shape) -> Result<Run> {
 fn map(shape: &Shape) -> Result<MmapMut> {
     let bytes = usize::try_from(shape.region_pages() * shape.geometry.page_bytes())?;
     let map =
-        MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
-    // Huge pages must be off, so that each page causes a fault. A kernel without huge pages refuses this
-    // call, but then huge pages are off anyway.
+        MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller --gib"))?;
+    // Huge pages must be off, so that each page causes a fault. A kernel without huge pages refuses
+    // `MADV_NOHUGEPAGE`, but then huge pages are off anyway.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     Ok(map)

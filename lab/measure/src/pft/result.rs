@@ -5,17 +5,18 @@ use pageset_fault::{Census, Stats};
 /// One repetition. All times are in seconds; CPU times are of all threads together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run {
-    /// From the beginning until every thread has its region: threads are created and memory is mapped.
+    /// Time from the beginning until every thread has its region. In the time until then, threads are created
+    /// and memory is mapped.
     pub start_s: f64,
-    /// From the end of `start_s` until the last thread has touched its last page.
+    /// Time from the end of `start_s` until the last thread has touched its last page.
     pub touch_s: f64,
-    /// From the end of `touch_s` until the last thread has ended.
+    /// Time from the end of `touch_s` until the last thread has ended.
     pub exit_s: f64,
     /// Time of the teardown: one thread gives all memory back, as the last thread of a process does.
     pub teardown_s: f64,
-    /// CPU time in the program.
+    /// CPU time in the program, of all threads together.
     pub user_s: f64,
-    /// CPU time in the kernel.
+    /// CPU time in the kernel, of all threads together.
     pub system_s: f64,
     /// CPU time of the touches alone.
     pub touch_cpu_s: f64,
@@ -54,7 +55,7 @@ impl Run {
         self.touch_s * 1e9 * f64::from(threads) / self.pages_computed as f64
     }
 
-    /// CPU time to touch one page. This time does not include sleep, or waits for a CPU that other programs
+    /// CPU time to touch one page. CPU time does not include sleep, or waits for a CPU that other programs
     /// use.
     pub fn touch_cpu_ns_per_page(&self) -> f64 {
         self.touch_cpu_s * 1e9 / self.pages_computed as f64
@@ -70,12 +71,14 @@ impl Run {
         self.pages_computed as f64 / self.teardown_s
     }
 
-    /// Faults per second of CPU time over all phases, as the program of 2005 computes them.
+    /// Touched pages per second of CPU time over all phases. The program of 2005 calls this number faults per
+    /// second.
     pub fn faults_per_cpu_s(&self) -> f64 {
         self.pages_computed as f64 / self.cpu_s()
     }
 
-    /// Faults per second of wall time over all phases, as the program of 2005 computes them.
+    /// Touched pages per second of wall time over all phases. The program of 2005 calls this number faults
+    /// per second.
     pub fn faults_per_wall_s(&self) -> f64 {
         self.pages_computed as f64 / self.wall_s()
     }
@@ -84,7 +87,7 @@ impl Run {
 /// Several repetitions of a test with one strategy or one peer.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// "P1,V1,R1", "kernel", …
+    /// Name of the strategy or of the peer, such as "P1,V1,R1" or "kernel".
     pub name: String,
     /// The repetitions of the test.
     pub runs: Vec<Run>,

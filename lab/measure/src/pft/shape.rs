@@ -26,7 +26,7 @@ impl Regions {
     /// All modes.
     pub const ALL: [Self; 4] = [Self::Percore, Self::Sliced, Self::Interleaved, Self::Same];
 
-    /// Name in results, as in the program of 2005 and its successors.
+    /// Name of the mode in results, as in the program of 2005 and its successors.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Percore => "percore_malloc",
@@ -106,7 +106,8 @@ impl Shape {
         if self.geometry.page_shift() == 12 { 64 } else { 128 }
     }
 
-    /// The page that a thread touches in step `step`, counted from the beginning of its region.
+    /// The number of the page that `thread` touches in step `step`. Pages are counted from the beginning of
+    /// the thread's region.
     pub fn page(&self, thread: u32, step: u64) -> u64 {
         let (thread, threads) = (u64::from(thread), u64::from(self.threads));
         match self.regions {

@@ -1,5 +1,5 @@
-//! Runs the phases of a test on real threads. All threads are created and pinned, and wait until all are
-//! ready. Then all threads touch their pages, and end.
+//! Runs the phases of a test on real threads. All threads are created and pinned, and wait until all threads
+//! are ready. When all threads are ready, each thread touches its pages, and ends.
 
 use std::sync::Barrier;
 use std::thread;
@@ -130,7 +130,7 @@ pub(super) fn account() -> Result<Account> {
 }
 
 /// Parses the text by the field numbers of proc(5). Field 3 (`state`) is the first field after the name in
-/// parentheses, 10 is `minflt`, and 15 is `stime`.
+/// parentheses, field 10 is `minflt`, and field 15 is `stime`.
 fn parse_stat(text: &str, cpu: Duration) -> Option<Account> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();

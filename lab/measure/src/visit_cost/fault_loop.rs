@@ -8,8 +8,8 @@ use memmap2::{Advice, MmapMut};
 use crate::host::thread_cpu;
 use crate::host::{pin, usable_cpus};
 
-/// Bytes of one pass. A pass has many batches of pages. Its pages fit into a page set of the largest limit if
-/// the machine has at least 1 GiB for each CPU.
+/// Bytes of one pass. A pass has many batches of pages. The pages of a pass fit into a page set of the
+/// largest limit if the machine has at least 1 GiB for each CPU.
 const BYTES: usize = 32 << 20;
 /// Number of passes after which page sets are in the loop's steady state.
 pub(super) const PASSES_WARM: u32 = 3;
@@ -53,7 +53,7 @@ fn pass() -> Result<()> {
     let mut map = MmapMut::map_anon(BYTES)
         .with_context(|| format!("cannot map {} MiB for a fault loop", BYTES >> 20))?;
     // Huge pages must be off, because they would bypass the lists of single pages. A kernel without huge
-    // pages refuses this call, but then huge pages are off anyway.
+    // pages refuses `MADV_NOHUGEPAGE`, but then huge pages are off anyway.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     map.iter_mut().step_by(rustix::param::page_size()).for_each(|byte| *byte = 1);

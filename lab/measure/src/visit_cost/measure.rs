@@ -19,18 +19,18 @@ const SETTING: &str = "vm.percpu_pagelist_high_fraction";
 const SMALL: u32 = 100_000;
 /// The value of the setting that makes page sets as large as possible.
 const LARGE: u32 = 8;
-/// Number of pairs of runs. The range of the cost goes from the smallest to the largest difference of these
-/// pairs.
+/// Number of pairs of runs. The range of the cost goes from the smallest to the largest difference within a
+/// pair.
 const ROUNDS: u32 = 7;
 /// Number of parts of each run. The parts of the two runs of a pair alternate, so that other work on the
-/// machine affects both.
+/// machine affects both runs.
 const PARTS: u32 = 8;
-/// Number of passes in a part. All these passes take less than 0.1 s.
+/// Number of passes in a part. The passes of a part together take less than 0.1 s.
 const PASSES: u32 = 8;
 /// Number of passes of the run that counts visits.
 const PASSES_COUNTED: u32 = 8;
-/// Under the small limit, a pass must make at least this many visits more than under the large limit.
-/// Otherwise the difference is too small to divide by.
+/// Under the small limit, a pass must make at least this many visits more than under the large limit. A
+/// smaller difference in visits is too small to divide by.
 const VISITS_MIN: f64 = 20.0;
 
 /// The settings and the recorder that the caller provides.
@@ -38,7 +38,8 @@ const VISITS_MIN: f64 = 20.0;
 pub struct Measuring<'a> {
     /// The kernel's settings.
     pub settings: &'a Settings,
-    /// Name of this command. If another process finds the settings changed, it prints this name.
+    /// Name of this command. If another process finds the settings changed, the other process prints this
+    /// name.
     pub command: &'a str,
     /// Records this machine while the given work runs.
     pub record: &'a mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>,
@@ -63,7 +64,7 @@ pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<
     let Measuring { settings, command, record } = measuring;
     settings.check(&assignment(SMALL))?;
     let under = |fraction: u32| -> Result<_> {
-        // Only one change is made at a time, so the value that is put back is always the original one.
+        // Only one change is made at a time, so the value that is put back is always the original value.
         let mut changes = settings.begin(command)?;
         changes.set(&assignment(fraction))?;
         Ok(changes)
@@ -142,7 +143,7 @@ fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
 }
 
 /// Counts the visits that the loop's own thread makes in a pass. The count needs a recording, but a recording
-/// would change the times. So this run is separate from the timed runs.
+/// would change the times. Therefore the run that counts is separate from the timed runs.
 fn count(record: &mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>) -> Result<Visits> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let mut reader = record(Box::new(move || {

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use crate::host;
 
 /// The path `$XDG_STATE_HOME/pageset/visit-cost.json`. If the variable is not set, `~/.local/state` takes its
-/// place. `None` if `HOME` is not set either.
+/// place. `None` if neither `XDG_STATE_HOME` nor `HOME` is set.
 #[must_use]
 pub fn path() -> Option<PathBuf> {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

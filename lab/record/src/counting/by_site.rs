@@ -17,7 +17,7 @@ pub(super) struct VisitsBySite {
 }
 
 impl VisitsBySite {
-    /// Adds the visits of a segment. `chance` was the chance that the segment was sampled.
+    /// Adds the visits of a segment. `chance` is the chance that the segment had of being sampled.
     pub(super) fn add(&mut self, seen: HashMap<Option<u32>, f64>, chance: f64) {
         for (site, weight) in seen {
             *self.weights.entry(site).or_default() += weight / chance;
@@ -56,7 +56,7 @@ impl VisitsBySite {
         }
         let mut sites: Vec<_> = sites.into_values().collect();
         sites.sort_by(|a, b| {
-            // The unknown call site comes last.
+            // The entry without a known function comes last.
             let rank = |site: &CountedSite| (site.function.is_some(), site.visits, site.wait_ns);
             rank(b).cmp(&rank(a)).then_with(|| a.function.cmp(&b.function))
         });

@@ -27,7 +27,7 @@ pub(super) struct VisitsByTask {
 }
 
 impl VisitsByTask {
-    /// Adds the visits of a segment. `chance` was the chance that the segment was sampled.
+    /// Adds the visits of a segment. `chance` is the chance that the segment had of being sampled.
     pub(super) fn add(&mut self, seen: HashMap<TaskNumbers, f64>, chance: f64) {
         for (task, weight) in seen {
             if self.weights.len() < TASKS_MAX || self.weights.contains_key(&task) {

@@ -23,28 +23,27 @@ use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::{Tracefs, read};
 
-/// Selects waits for spinning locks: `flags` is `SPIN`, or `RT` for real-time locks. Waiters for all other
-/// locks sleep.
+/// Selects waits for locks whose `flags` are `SPIN` (1) or, on a real-time kernel, `RT` (8).
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 /// Number of tracepoints whose hits are sampled.
 const SAMPLED: usize = 2;
 /// Exponent of a buffer's length: 2^6 pages hold fifteen hundred hits with call chains.
 const BUFFER_EXPONENT: u8 = 6;
-/// Maximum number of functions that are kept of a call chain. A dozen functions belong to the allocators.
-/// Longer chains would make each hit slower.
+/// Maximum number of functions that are kept of a call chain. In a chain, up to a dozen functions belong to
+/// the allocators. To keep more functions would make each hit slower.
 const CHAIN_MAX: u16 = 16;
 /// The error number for too many open files.
 const EMFILE: i32 = 24;
 
 /// Counters of some CPUs. All counters are off at first.
 pub(crate) struct Counters {
-    /// The counters of each tracepoint. Empty for a tracepoint that the kernel does not have.
+    /// The counters of each tracepoint. The list is empty for a tracepoint that the kernel does not have.
     of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
     /// Ids of the tracepoints that the kernel has.
     ids: [Option<u64>; TRACEPOINT_COUNT],
     cpus: CpuList,
-    /// Buffers with each moved block and its time, by CPU. Empty if a tracepoint is missing or the kernel
-    /// gives no buffers.
+    /// Buffers with each moved block and its time, by CPU. The list is empty if a tracepoint is missing or
+    /// the kernel gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
     /// The kernel's functions. `None` if the kernel does not keep call chains.
     callers: Option<Callers>,
@@ -104,7 +103,7 @@ impl Counters {
         self.ids[tracepoint].is_some()
     }
 
-    /// Opens the counters of a tracepoint again. All of them are off.
+    /// Opens the counters of a tracepoint again. The opened counters are off.
     ///
     /// # Errors
     /// An error if the kernel refuses the counters.
@@ -120,7 +119,8 @@ impl Counters {
     pub(crate) fn detach(&mut self, tracepoint: usize) {
         let counters = std::mem::take(&mut self.of_tracepoint[tracepoint]);
         if !counters.is_empty() {
-            // Closing waits some 50 ms in the kernel until no CPU uses the counters. Let another thread wait.
+            // Closing waits some 50 ms in the kernel until no CPU uses the counters. Let another thread close
+            // the counters and wait.
             thread::spawn(move || drop(counters));
         }
     }
@@ -128,7 +128,7 @@ impl Counters {
     /// Switches a tracepoint on or off, on all CPUs.
     ///
     /// # Errors
-    /// An error if the kernel refuses.
+    /// An error if the kernel refuses to switch a counter.
     pub(crate) fn switch(&mut self, tracepoint: usize, is_on: bool) -> Result<(), RecordError> {
         for of_cpu in &self.of_tracepoint[tracepoint] {
             let counter = &of_cpu.counter;
@@ -165,7 +165,7 @@ impl Counters {
     /// Switches sampling on or off, on all CPUs.
     ///
     /// # Errors
-    /// An error if the kernel refuses.
+    /// An error if the kernel refuses to switch a counter.
     pub(crate) fn switch_samples(&mut self, is_on: bool) -> Result<(), RecordError> {
         for samples in self.samples.iter().flatten() {
             let counter = &samples.of_cpu.counter;
@@ -180,7 +180,7 @@ impl Counters {
         self.can_sample() && self.callers.is_some()
     }
 
-    /// The name of a call site.
+    /// The name of the function with this call-site id.
     pub(crate) fn site_name(&self, site: u32) -> String {
         self.callers.as_ref().map_or_else(String::new, |callers| callers.name(site).to_owned())
     }
@@ -215,7 +215,8 @@ impl Counters {
                 }
             }
             let kept = all.len() as u64;
-            // Hits were lost if the buffer was full. Assume that lost hits are distributed as the kept hits.
+            // Hits were lost if the buffer was full. Assume that lost hits belong to visits of the same size
+            // as the kept hits do.
             let weight = if kept > 0 { happened.max(kept) as f64 / kept as f64 } else { 1.0 };
             let mut here = 0.0;
             for block in visits(&mut all) {
@@ -243,7 +244,7 @@ fn addresses(chain: &[Chain]) -> impl Iterator<Item = u64> {
 }
 
 impl OfCpu {
-    /// Returns the hits and the time since the last call.
+    /// Returns the counter's hits since the last call, and the time that the counter was on, in nanoseconds.
     fn take(&mut self) -> Option<(u64, u64)> {
         let stat = self.counter.stat().ok()?;
         let now_ns = stat.time_enabled.unwrap_or(0);

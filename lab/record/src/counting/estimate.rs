@@ -12,7 +12,7 @@ const SEGMENTS_MIN: u64 = 5;
 /// Student's t at 95 %, for up to this many segments. Counts of bursts have long tails, so the values for
 /// many segments are larger than Student's.
 const STANDARD_ERRORS: [(u64, f64); 4] = [(5, 2.8), (8, 2.4), (15, 2.2), (u64::MAX, 2.1)];
-/// With fewer segments that have hits than this, the spread is unreliable.
+/// If fewer segments than this number have hits, the spread is unreliable.
 const FEW_BURSTS: u64 = 5;
 
 /// A segment with the tracepoint switched on.
@@ -35,13 +35,14 @@ pub(crate) struct Sum {
     whole: u64,
     /// Length of all segments with a chance below 1, whether the tracepoint was on or off.
     drawn_ns: u64,
-    /// Number of segments with a chance below 1 and the tracepoint on. The next fields are the number of such
-    /// segments with hits, and the number of their hits.
+    /// Number of segments with a chance below 1 and the tracepoint on. `segments_with_hits` of these segments
+    /// have hits, and `hits_drawn` is the number of hits.
     segments: u64,
     segments_with_hits: u64,
     hits_drawn: u64,
     on_ns: u64,
-    /// Sum of hits, each divided by the chance of its segment. The next field is the same sum of times.
+    /// Sum of the hits of segments, each divided by the chance of its segment. The field `ns` is the same sum
+    /// for the times that the tracepoint was on.
     hits: f64,
     ns: f64,
     /// Weighted sums of squares and products, for the variance.
@@ -86,7 +87,8 @@ impl Sum {
         self.counted_ns
     }
 
-    /// Estimates the hits in the whole time. `None` if the tracepoint was never on.
+    /// Estimates the hits in the whole time. The number is exact if all segments had chance 1. `None` if the
+    /// tracepoint was on in fewer than [`SEGMENTS_MIN`] segments with a chance below 1.
     pub(crate) fn estimate(&self) -> Option<HitEstimate> {
         if self.drawn_ns == 0 {
             let hits = self.counted;
@@ -105,11 +107,11 @@ impl Sum {
             .find(|(most, _)| self.segments <= *most)
             .map_or(2.1, |(_, errors)| *errors);
         // Hits come in bursts. If n segments have no hits, there are with 95 % confidence fewer than 3 bursts
-        // per n segments. If only few segments have hits, as many bursts may have been missed.
+        // per n segments. If only few segments have hits, up to 3 bursts per n segments may have been missed.
         let burst = self.hits_drawn as f64 / self.segments_with_hits.max(1) as f64;
         let chance = self.on_ns as f64 / self.ns;
-        // Segments with a chance below 1 must not count as quieter than the others only because no hit was
-        // seen in them.
+        // Segments with a chance below 1 must not count as quieter than segments with chance 1 only because
+        // no hit was seen in them.
         let whole_ns = self.counted_ns.saturating_sub(self.on_ns).max(1) as f64;
         let as_the_rest = 3.0 * self.whole as f64 / whole_ns * all_ns;
         let missed = (3.0 / chance * burst.max(1.0)).max(as_the_rest);
@@ -183,7 +185,7 @@ mod tests {
     }
 
     /// In about 95 % of many simulated runs with bursts, the interval contains the true number. The interval
-    /// also contains this number if segments get longer when more hits come.
+    /// also contains the true number if segments get longer when more hits come.
     #[test]
     fn the_interval_holds_the_truth() {
         for (chance, segments) in [(0.02, 3000), (0.1, 1000), (0.25, 300)] {

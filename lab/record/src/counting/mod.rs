@@ -1,13 +1,14 @@
 //! Counts the hits of tracepoints in the kernel instead of recording each hit. Counting costs little, and
 //! counts suffice for a verdict.
 //!
-//! A rare tracepoint is always on. A frequent tracepoint would slow the load too much. A frequent tracepoint
-//! is therefore on only in random segments of time, and only in some periods (`window`). `plan` chooses the
-//! share of time. `estimate` computes the total from the segments. `counters` are the kernel's counters.
+//! A rare tracepoint is always on. A frequent tracepoint that is always on would slow the load too much.
+//! Therefore a frequent tracepoint is on only in random segments of time, and only in some periods
+//! (`window`). `plan` chooses the share of time. `estimate` computes the total from the segments. `counters`
+//! are the kernel's counters.
 //!
 //! The number of moved blocks does not show the number of zone visits. `visits` finds the number of visits in
-//! separate segments. In such separate segments, the kernel keeps each hit with its time, task and call chain
-//! (`by_task`, `by_site`). `waits` measures the times of waits for zone locks.
+//! separate segments. In the segments for visits, the kernel keeps each hit with its time, task and call
+//! chain (`by_task`, `by_site`). `waits` measures the times of waits for zone locks.
 
 mod by_site;
 mod by_task;
@@ -67,8 +68,8 @@ pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
 const TRACEPOINT_COUNT: usize = 10;
 /// Number of tracepoints at the beginning of the list that are as frequent as allocations and frees.
 const FREQUENT: usize = 3;
-/// A tracepoint that was posted in 2026, and that Linux 7.3.4 does not have. Only its number of hits is
-/// reported.
+/// A tracepoint that was posted in 2026, and that Linux 7.3.4 does not have. If a kernel has the tracepoint,
+/// only its number of hits is reported.
 const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 
 /// Mean length of a segment. In each segment, a frequent tracepoint is on or off.
@@ -81,8 +82,9 @@ const SEGMENTS: u32 = 16;
 const PERIODS_OF_WAITS: u32 = 4;
 /// Rates are averaged over about this many periods.
 const PERIODS_OF_MEAN: f64 = 8.0;
-/// Minimum number of periods with a frequent tracepoint switched on and off. With fewer periods, the spread
-/// is unknown.
+/// If a tracepoint was too frequent to be always on, the tracepoint is switched on and off for at least this
+/// number of further periods. With fewer periods of switching on and off, the spread of the estimate is
+/// unknown.
 const PERIODS_IN_SLICES: u32 = 16;
 
 /// Writes a recording of counts to `out`. Calls `tell` with the progress a hundred times a second.
@@ -149,7 +151,7 @@ pub fn count(
     Ok(Recording { info: head, events: 0, bytes, lost, duration: elapsed, ending, still_running })
 }
 
-/// Follows tasks if their names are wanted, or if the command's tasks must be distinguished from others.
+/// Follows tasks if their names are wanted, or if the command's tasks must be distinguished from other tasks.
 fn watch_tasks(options: &Options, head: &mut TraceInfo) -> Option<TaskWatch> {
     if !options.with_names && options.command.is_empty() {
         return None;
@@ -187,10 +189,10 @@ struct Counting {
     rates: [f64; TRACEPOINT_COUNT],
     sums: [Sum; TRACEPOINT_COUNT],
     is_on: [bool; TRACEPOINT_COUNT],
-    /// Number of further periods with the tracepoint switched on and off.
+    /// Number of further periods when the tracepoint must be switched on and off, even if it is rare now.
     in_slices: [u32; TRACEPOINT_COUNT],
     /// Sum of the rates of the busiest CPU in this period's segments, in hits per second, and the number of
-    /// segments.
+    /// these segments.
     seen: [(f64, u32); TRACEPOINT_COUNT],
     sample_share: f64,
     is_sampling: bool,
@@ -228,7 +230,8 @@ impl Counting {
             windows: [Window::OPEN; FREQUENT],
             periods: 0,
             segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
-            // Segments must not follow the rhythm of a load. For this purpose, simple random numbers suffice.
+            // Segments are random so that they do not follow the rhythm of a load. Simple random numbers
+            // suffice for segments.
             random: RandomState::new().hash_one(now_ns()) | 1,
         }
     }
@@ -358,7 +361,8 @@ impl Counting {
         *slices += 1;
     }
 
-    /// Adds the counts of the tracepoints that are always on, and chooses the shares for the next period.
+    /// Adds the period's counts of the tracepoints that are always on, and of the frequent tracepoints whose
+    /// periods are observations. Chooses the shares of time for the next period.
     fn end_period(&mut self) {
         for tracepoint in 0..FREQUENT {
             let chance = self.chance(tracepoint);
@@ -396,9 +400,9 @@ impl Counting {
             }
         }
         for tracepoint in 0..TRACEPOINT_COUNT {
-            // From now on a draw decides whether the tracepoint is on. A tracepoint that cannot be switched
-            // off continues to count. The numbers of such a tracepoint are correct, but counting slows the
-            // load.
+            // In the next period, a draw decides whether the tracepoint is on. A tracepoint that cannot be
+            // switched off continues to count. The counts of a tracepoint that stays on are correct, but
+            // counting slows the load.
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
                 drop(self.counters.switch(tracepoint, false));
                 self.is_on[tracepoint] = false;
@@ -455,8 +459,9 @@ impl Counting {
 }
 
 /// The machine's page allocations, from `/proc/vmstat`. The number of page allocations determines the share
-/// of time of a frequent tracepoint. If hits seen in segments determined the share, the share would depend on
-/// the draw. Estimates would then be too low after each observed burst.
+/// of time of a frequent tracepoint. If the hits seen in segments determined the share, the share would
+/// depend on the random draw of segments. With such a share, estimates would be too low after each observed
+/// burst.
 struct AllPages {
     before: Option<(Vmstat, Instant)>,
 }
@@ -480,7 +485,7 @@ pub(crate) struct Seen {
     slice: Slice,
     /// Visits of each task.
     by_task: HashMap<TaskNumbers, f64>,
-    /// Visits of each call site. Empty if the kernel keeps no call chains.
+    /// Visits of each call site. The map is empty if the kernel keeps no call chains.
     by_site: HashMap<Option<u32>, f64>,
 }
 

@@ -1,23 +1,26 @@
 //! Chooses the share of time when each tracepoint is on.
 
-/// The largest part of a CPU's time that counting may take, even if the CPU only hits tracepoints.
+/// The part of a CPU's time that counting should take at most. If a CPU hits tracepoints millions of times
+/// per second, counting takes more, because no share is below [`SHARE_MIN`].
 const BUDGET: f64 = 0.01;
-/// The assumed cost of one counted hit. Chosen: about three times the 25 to 50 ns per hit of a page-fault
-/// loop on a busy 2-CPU guest (allocations and frees always counted, 9 and 25 rounds). The factor allows for
-/// switching, which costs time too.
+/// The assumed cost of one counted hit. The cost is chosen as about three times the measured 25 to 50 ns per
+/// hit. The measurement was a page-fault loop on a busy 2-CPU guest, with allocations and frees always
+/// counted, in 9 and 25 rounds. The factor of three allows for the cost of switching tracepoints.
 const HIT_NS: f64 = 150.0;
-/// Minimum share of time of a tracepoint. With a smaller share, too few segments would be on.
+/// Minimum share of time of a tracepoint. If a tracepoint had a smaller share, too few of its segments would
+/// be on.
 pub(crate) const SHARE_MIN: f64 = 0.02;
 /// Maximum share of time of a tracepoint that is not always on, because each switch takes a call for each
 /// CPU.
 pub(crate) const SHARE_MAX: f64 = 0.25;
 
-/// Hits that a CPU should keep per second. Each takes about 0.5 us, so all take a quarter of a percent of the
-/// CPU's time.
+/// Number of hits that a CPU should keep per second. To keep a hit takes about 0.5 us, so 5000 hits take a
+/// quarter of a percent of the CPU's time.
 const SAMPLES_PER_SECOND: f64 = 5000.0;
 
-/// Returns the shares of time for tracepoints with these rates, in hits per second on the busiest CPU. The
-/// budget is divided evenly. Frequent tracepoints also get the part that rare tracepoints do not use.
+/// Returns the share of time for each tracepoint. `rates` has the hits per second of each tracepoint on the
+/// busiest CPU. The budget is divided evenly. Frequent tracepoints also get the part of the budget that rare
+/// tracepoints do not use.
 pub(crate) fn shares<const N: usize>(rates: [f64; N]) -> [f64; N] {
     let mut order: [usize; N] = std::array::from_fn(|index| index);
     order.sort_by(|a, b| rates[*a].total_cmp(&rates[*b]));
@@ -34,7 +37,7 @@ pub(crate) fn shares<const N: usize>(rates: [f64; N]) -> [f64; N] {
     shares
 }
 
-/// Returns the share of time for keeping hits, for this rate on the busiest CPU.
+/// Returns the share of time for keeping hits. `rate` is the number of hits per second on the busiest CPU.
 pub(crate) fn sample_share(rate: f64) -> f64 {
     (SAMPLES_PER_SECOND / rate.max(1.0)).clamp(SHARE_MIN, SHARE_MAX)
 }

@@ -5,9 +5,9 @@ use super::by_task::TaskNumbers;
 /// The direction of a moved block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// Out of a zone.
+    /// The block moved out of a zone.
     Out,
-    /// Back to the zone.
+    /// The block moved back to a zone.
     Back,
 }
 
@@ -27,8 +27,8 @@ pub(crate) struct Block {
 }
 
 /// Finds the visits in one CPU's moved blocks. Returns the first block of each run in one direction. A visit
-/// that began before the first block is counted. If the host of a virtual machine interrupts a visit, each
-/// part is counted. Two visits within [`GAP_NS`] count as one.
+/// that began before the first block is counted. If the host of a virtual machine interrupts a visit for
+/// longer than [`GAP_NS`], each part is counted. Two visits within [`GAP_NS`] count as one visit.
 pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = &Block> {
     blocks.sort_by_key(|block| block.time_ns);
     let mut before: Option<Block> = None;

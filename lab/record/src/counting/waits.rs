@@ -7,8 +7,8 @@ use pageset_trace::{Caller, ZoneWaits};
 
 use crate::lock_watch::{LockWatch, NamedWaits, WaitTotals, Waited};
 
-/// Rate of waits on a CPU, per second, at which measuring stops. Guess: a wait costs 2 us, so this rate costs
-/// one percent of the CPU's time.
+/// Rate of waits on a CPU, per second, at which measuring stops. The rate is a guess: if a wait costs 2 us,
+/// 5000 waits per second cost one percent of the CPU's time.
 const TOO_MANY: f64 = 5000.0;
 
 /// Measures waits until they become too frequent.
@@ -19,7 +19,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Starts to measure. If this fails, adds the reason to `not_recorded`.
+    /// Starts to measure. If waits cannot be measured, adds the reason to `not_recorded`.
     pub(crate) fn begin(not_recorded: &mut Vec<String>) -> Self {
         let watch = match LockWatch::begin() {
             Ok(watch) => Some(watch),
@@ -48,7 +48,7 @@ impl Waits {
         }
     }
 
-    /// The reason why measuring stopped before the end. `None` if it did not.
+    /// The reason why measuring stopped before the end. `None` if measuring did not stop.
     pub(crate) fn missing(&self) -> Option<String> {
         self.missing.clone()
     }
@@ -58,13 +58,15 @@ impl Waits {
         self.watch.as_ref().map(|watch| watch.by_task().clone()).unwrap_or_default()
     }
 
-    /// Waits for zone locks by call site, and waits for other locks. `None` if some waits were missed.
+    /// Waits for zone locks by call site, and waits for other locks. `None` if measuring stopped, or if some
+    /// waits were missed.
     pub(crate) fn by_name(&self) -> Option<NamedWaits> {
         let watch = self.watch.as_ref().filter(|_| self.totals.lost == 0)?;
         Some(watch.by_name())
     }
 
-    /// The number and time of all waits. `None` if some waits were missed.
+    /// The number and time of all waits for zone locks. `None` if measuring stopped, or if some waits were
+    /// missed.
     pub(crate) fn counts(&self) -> Option<ZoneWaits> {
         self.watch.as_ref()?;
         let of_zone =

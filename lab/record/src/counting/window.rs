@@ -1,9 +1,10 @@
 //! Chooses the periods when the counters of a frequent tracepoint are open.
 //!
 //! An open counter makes each hit of its tracepoint some nanoseconds slower, even while the counter is
-//! switched off. For allocations and frees, this is 1 % of the time of a page-fault loop. To save this time,
-//! a draw decides after the first periods whether counters are open in a period. Each such period counts as
-//! one observation, because a draw opens or closes the counters for all its segments together.
+//! switched off. For allocations and frees, this delay is 1 % of the time of a page-fault loop. To save the
+//! time of open counters, a draw decides after the first periods whether counters are open in a period. A
+//! period that a draw has opened counts as one observation, because the draw opens the counters for all
+//! segments of the period together.
 
 use super::estimate::Segment;
 
@@ -25,8 +26,8 @@ pub(super) struct Window {
 impl Window {
     pub(super) const OPEN: Self = Self { chance: 1.0, is_open: true, hits: 0, on_ns: 0 };
 
-    /// Decides whether counters are open in this period. `draw` is a random number from 0 to 1. A tracepoint
-    /// with share 1 is always on.
+    /// Decides whether counters are open in the period with number `period`. `draw` is a random number from 0
+    /// to 1. If `share` is 1, the counters are open.
     pub(super) fn draw(&mut self, period: u32, share: f64, draw: f64) {
         self.chance = if share < 1.0 && period >= PERIODS_FIRST { CHANCE } else { 1.0 };
         self.is_open = draw < self.chance;
@@ -36,8 +37,8 @@ impl Window {
         self.is_open
     }
 
-    /// The chance that the tracepoint is on in a segment of this period. With this chance, the tracepoint is
-    /// on for `share` of the whole time.
+    /// The chance that the tracepoint is on in a segment of this period. The tracepoint is then on for
+    /// `share` of the whole time, unless `most` limits the chance.
     pub(super) fn share(&self, share: f64, most: f64) -> f64 {
         match (self.is_open, self.chance < 1.0) {
             (false, _) => 0.0,
@@ -56,7 +57,8 @@ impl Window {
         None
     }
 
-    /// Returns the period as one observation. `chance` is the chance of a segment in the period.
+    /// Returns the period as one observation, if counters were on. `chance` is the chance that the tracepoint
+    /// was on in a segment of the period.
     pub(super) fn end(&mut self, chance: f64) -> Option<Segment> {
         let (hits, on_ns) = (std::mem::take(&mut self.hits), std::mem::take(&mut self.on_ns));
         (on_ns > 0).then_some(Segment { hits, on_ns, chance: self.chance * chance })

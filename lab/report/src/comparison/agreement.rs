@@ -13,12 +13,12 @@ pub struct Change {
     pub published: Direction,
     /// Our direction.
     pub ours: Direction,
-    /// The largest change that counts as none.
+    /// The largest change that counts as no change.
     pub band: Band,
 }
 
 impl Change {
-    /// Whether both directions are the same.
+    /// Whether our direction equals the published direction.
     #[must_use]
     pub fn agrees(&self) -> bool {
         self.published == self.ours
@@ -28,15 +28,15 @@ impl Change {
 /// The agreement of one quantity, or of all quantities of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Rank correlation of published values and ours. For a table, the mean over its quantities. `None` if
-    /// the values of one side are equal.
+    /// Rank correlation of published values and ours. For a table, this is the mean of the correlations of
+    /// its quantities. `None` if there are fewer than two pairs, or if all values of one side are equal.
     pub spearman: Option<f64>,
-    /// The largest rank correlation that our values could reach if they all differ. It is below 1 if some
-    /// published values are equal. `None` for a table.
+    /// The largest rank correlation that our values could reach if they all differ. The ceiling is below 1 if
+    /// some published values are equal. The ceiling of a whole table is `None`.
     pub spearman_ceiling: Option<f64>,
     /// Number of pairs whose direction of change from their base row could be compared.
     pub directions: u64,
-    /// Number of compared pairs with the same published direction and ours.
+    /// Number of compared pairs whose published direction equals our direction.
     pub directions_agreed: u64,
     /// Median of the relative errors of all pairs that were not used for fitting.
     pub median_rel_error: Option<f64>,
@@ -116,8 +116,9 @@ impl Comparison {
         })
     }
 
-    /// The values that are ranked. If there are several base rows, each value is divided by the value of its
-    /// base row. Without the division, differences between machines would decide the ranks.
+    /// Returns the values that the rank correlation compares. If there are several base rows, each value is
+    /// divided by the value of its base row. Without the division, differences between machines would decide
+    /// the ranks.
     fn ranked(&self, column: usize) -> Vec<(f64, f64)> {
         let values = |pair: &Pair| Some((pair.published?, pair.ours?));
         let bases = self.rows.iter().filter(|row| row.base.is_none()).count();
@@ -149,13 +150,13 @@ mod tests {
     #[test]
     fn a_table_is_the_sum_of_its_quantities() {
         let comparison = example();
-        // The scores 1000, 1170, 1180 are compared with 10, 11, 10: published values rise twice. Our last
-        // value is within 2 % of its base, so it counts as unchanged.
+        // Published scores of 1000, 1170 and 1180 are compared with our values 10, 11 and 10. The published
+        // scores rise twice. Our last value is within 2 % of its base, so it counts as unchanged.
         let score = comparison.agreement_of(0);
         assert_eq!((score.directions, score.directions_agreed), (2, 1));
         let share = comparison.agreement_of(1);
         assert_eq!((share.spearman, share.directions_agreed), (Some(1.0), 2));
-        // The errors are 4/64, 6/24 and 2/3. The median is the second.
+        // The errors are 4/64, 6/24 and 2/3. The median is the second error.
         assert_eq!(share.median_rel_error, Some(0.25));
         let all = comparison.agreement();
         assert_eq!((all.directions, all.directions_agreed), (4, 3));

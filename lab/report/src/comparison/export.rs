@@ -78,8 +78,8 @@ impl Comparison {
     }
 }
 
-/// A ceiling of the rank correlation is printed only if the ceiling is below this value. A higher ceiling
-/// would be printed as 1.00.
+/// A ceiling of the rank correlation is printed only if the ceiling is below this value. A ceiling above
+/// 0.995 would be printed as 1.00.
 const WORTH_TELLING: f64 = 0.995;
 
 /// Writes the agreement in words: `Spearman 0.96, direction 5 of 6 (null model 2; 3 of 4 changes, 0 only

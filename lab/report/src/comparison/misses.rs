@@ -13,10 +13,10 @@ pub struct Misses {
     pub only_published: u64,
     /// Our value changes, but no change is published.
     pub only_ours: u64,
-    /// One of the two values rises, and the other falls.
+    /// The published value rises and our value falls, or the published value falls and our value rises.
     pub opposite: u64,
-    /// Number of misses, of any kind, whose two changes differ by less than the band. The band is the largest
-    /// change that counts as none.
+    /// Number of misses, of any kind, whose published change and our change differ by at most the band. The
+    /// band is the largest change that counts as no change.
     pub close: u64,
 }
 

@@ -29,23 +29,25 @@ pub struct Quantity {
     pub key: String,
     /// Name in tables.
     pub heading: String,
-    /// Unit. Empty if the heading contains it.
+    /// Unit. The text is empty if the heading contains the unit.
     pub unit: String,
     /// Number of decimal places of the published values. Our values are printed with the same number of
-    /// places.
+    /// decimal places as the published values.
     pub decimals: u8,
     /// The largest difference from the base row that still counts as unchanged.
     pub band: Band,
 }
 
 impl Quantity {
-    /// Makes a quantity whose changes are given in percent: a score, a time, a count. The band is 2 %.
+    /// Makes a quantity whose changes are given in percent: a score, a time, a count. The quantity's band is
+    /// 2 %.
     #[must_use]
     pub fn relative(key: &str, heading: &str, unit: &str, decimals: u8) -> Self {
         Self::new(key, heading, unit, decimals, Band::Percent(2.0))
     }
 
-    /// Makes a share in percent, whose changes are given in percentage points. The band is 1 point.
+    /// Makes a share in percent, whose changes are given in percentage points. The quantity's band is 1
+    /// point.
     #[must_use]
     pub fn share(key: &str, heading: &str, decimals: u8) -> Self {
         Self::new(key, heading, "%", decimals, Band::Points(1.0))
@@ -68,15 +70,17 @@ impl Quantity {
 pub struct Pair {
     /// The published value. `None` if the source has no value.
     pub published: Option<f64>,
-    /// Our value. `None` if we have no value.
+    /// Our value. `None` if there is no value of ours.
     pub ours: Option<f64>,
     /// The origin of our value.
     pub origin: Origin,
-    /// Standard deviation of our value over the seeds of a simulation. A change from the base row must exceed
-    /// the deviations of both rows, added in quadrature. `None` with a single seed.
+    /// Standard deviation of our value over the seeds of a simulation. Our change from the base row counts as
+    /// no change unless it exceeds the deviations of both rows, added in quadrature. `None` with a single
+    /// seed.
     pub spread: Option<f64>,
-    /// The standard deviation that the source prints for its value, in percent. A change must exceed the
-    /// deviations of both rows, added in quadrature. `None` if the source prints no deviation.
+    /// The standard deviation that the source prints for its value, in percent. A change counts as no change
+    /// unless it exceeds the printed deviations of both rows, added in quadrature. `None` if the source
+    /// prints no deviation.
     pub variation_percent: Option<f64>,
 }
 
@@ -95,7 +99,7 @@ impl Pair {
     }
 }
 
-/// One row: a policy, a batch size, a machine.
+/// One row of a comparison: for example a policy, a batch size or a machine.
 #[derive(Clone, Debug, PartialEq)]
 struct ComparedRow {
     name: String,
@@ -161,7 +165,7 @@ impl Comparison {
         self.withdrawn = Some(reason.into());
     }
 
-    /// Adds a row that other rows are compared with. Returns its number.
+    /// Adds a row that other rows are compared with. Returns the number of the row.
     ///
     /// # Panics
     ///
@@ -185,7 +189,8 @@ impl Comparison {
     #[track_caller]
     fn add(&mut self, name: String, base: Option<usize>, pairs: Vec<Pair>) -> usize {
         assert_eq!(pairs.len(), self.quantities.len(), "a row has one pair for each quantity");
-        // INVARIANT: this function and `push` have checked both conditions.
+        // INVARIANT: this function has checked that there is a pair for each quantity. `push_base` gives no
+        // base, and `push` has checked that `base` is a base row.
         self.rows.push(ComparedRow { name, base, pairs });
         self.rows.len() - 1
     }
@@ -234,7 +239,7 @@ impl Comparison {
         self.group.as_deref()
     }
 
-    /// The reason why the author has withdrawn the table. `None` if the author has not withdrawn it.
+    /// The reason why the author has withdrawn the table. `None` if the author has not withdrawn the table.
     #[must_use]
     pub fn withdrawn(&self) -> Option<&str> {
         self.withdrawn.as_deref()
@@ -256,7 +261,7 @@ impl Comparison {
         self.rows.iter().filter_map(move |row| row.pairs.get(quantity))
     }
 
-    /// For each row, our value of one quantity in its base row. A base row is its own base row.
+    /// For each row, returns our value of one quantity in the row's base row. A base row is its own base row.
     pub fn base_values(&self, quantity: usize) -> impl Iterator<Item = Option<f64>> {
         self.rows.iter().map(move |row| {
             let base = row.base.map_or(row, |base| &self.rows[base]);

@@ -15,7 +15,8 @@ pub struct Skill {
     pub directions: u64,
     /// Number of compared pairs whose direction in our values equals the published direction.
     pub directions_agreed: u64,
-    /// Number of compared pairs without a published change. The null model is right for such pairs.
+    /// Number of compared pairs without a published change. The null model is right for pairs without a
+    /// published change.
     pub null_model: u64,
     /// Number of compared pairs with a published change.
     pub changes_published: u64,
@@ -24,7 +25,7 @@ pub struct Skill {
     /// Number of changes in our values without a published change.
     pub changes_seen_only_here: u64,
     /// Number of published changes from a row to the next row with the same base row. The change from the
-    /// base row to the first of these rows is included.
+    /// base row to the first row after it is included.
     pub steps_published: u64,
     /// Number of published steps that our values show too, in the same direction.
     pub steps_met: u64,
@@ -34,9 +35,9 @@ pub struct Skill {
 const SIGNIFICANT: f64 = 0.05;
 
 impl Skill {
-    /// The p-value of a one-sided sign test against the null model. A pair counts only if exactly one of the
-    /// two forecasts is right. The p-value is the probability that a fair coin decides at least as many of
-    /// the counted pairs in our favour. The p-value is 1 if no pair counts.
+    /// The p-value of a one-sided sign test against the null model. A pair counts only if either our
+    /// direction or the null model is right, but not both. The p-value is the probability that a fair coin
+    /// decides at least as many of the counted pairs in our favour. The p-value is 1 if no pair counts.
     #[must_use]
     pub fn p_value(&self) -> f64 {
         at_least(self.changes_met, self.changes_met + self.changes_seen_only_here)

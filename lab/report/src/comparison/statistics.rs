@@ -2,7 +2,8 @@
 
 /// Spearman's rank correlation of pairs. The correlation is 1 for the same order and -1 for the opposite
 /// order. Equal values share the mean of their ranks. `None` for fewer than two pairs, and for values that
-/// are not finite. Also `None` if all values of one side are equal, because such values have no order.
+/// are not finite. The function also returns `None` if all values of one side are equal, because equal values
+/// have no order.
 ///
 /// Time: O(n log n).
 #[must_use]
@@ -39,7 +40,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Linear correlation. `None` if one side does not vary.
+/// Linear correlation of two lists. `None` if all values of one list are equal.
 fn pearson(left: &[f64], right: &[f64]) -> Option<f64> {
     let count = left.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
@@ -60,15 +61,15 @@ fn pearson(left: &[f64], right: &[f64]) -> Option<f64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Smaller.
+    /// The value is smaller than its base.
     Down,
-    /// Within the noise.
+    /// The value differs from its base by at most the band.
     Same,
-    /// Larger.
+    /// The value is larger than its base.
     Up,
 }
 
-/// The largest change from the base that counts as none.
+/// The largest change from the base that counts as no change.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
@@ -107,7 +108,8 @@ impl Band {
 }
 
 impl Direction {
-    /// The direction from `base` to `value`. A change that is exactly as wide as the band counts as none.
+    /// The direction from `base` to `value`. A change that is exactly as wide as the band counts as no
+    /// change.
     #[must_use]
     pub fn of(base: f64, value: f64, band: Band) -> Self {
         let width = match band {

@@ -1,6 +1,6 @@
 //! Writes CSV: a header with the keys of the columns, and one line per row, with all digits.
 //!
-//! There are no comment lines, because many programs reject them. Instead, extra columns of every row hold
+//! The CSV has no comment lines, because many programs reject comment lines. Extra columns of every row hold
 //! the provenance (`run_command`, `run_version` …). Rows of several files can therefore be combined without
 //! losing their origin.
 

@@ -16,8 +16,8 @@ use crate::{Align, Column, Kind, Provenance, Table, wrap};
 const WIDTH: usize = 80;
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// Maximum width of a column. Longer texts are wrapped. Two columns of this width and the gap fit into a
-/// line.
+/// Maximum width of a column. A text that is wider than its column is wrapped. Two columns of the maximum
+/// width and the gap fit into a line.
 const COLUMN_WIDTH: usize = (WIDTH - GAP) / 2;
 
 /// Writes tables as plain text.
@@ -27,7 +27,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// The width of an e-mail.
+    /// Writes tables in lines of at most 80 columns, for e-mail.
     pub(crate) const PLAIN: Self = Self { width: WIDTH };
 }
 

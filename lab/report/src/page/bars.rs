@@ -1,4 +1,4 @@
-//! Values side by side, with their ranges: small multiples and distributions. They need no script.
+//! Values side by side, with their ranges: small multiples and distributions. The pictures need no script.
 
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ pub struct Bars {
     pub bars: Vec<Bar>,
 }
 
-/// One value.
+/// A value with its name and its range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bar {
     /// The name of the bar.
     pub name: String,
     /// The value.
     pub value: u64,
-    /// The range of possible values. `None` if it is not known.
+    /// The range of possible values. `None` if the range is not known.
     pub range: Option<(u64, u64)>,
 }
 
 impl Bars {
-    /// The value at the right end: the longest bar or range. A range more than twice as long as the longest
-    /// bar is cut there, and its end is drawn as open.
+    /// The value at the right end of the picture: the longest bar or range, but at most twice the longest
+    /// bar. A longer range is cut at the right end, and its end is drawn as open.
     pub(super) fn scale(&self) -> u64 {
         let longest = self.bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
         let reach = self.bars.iter().filter_map(|bar| bar.range).map(|range| range.1).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A chart. Its text describes the chart for readers who do not see it.
+/// A chart, with a text that describes the chart for readers who do not see the chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Chart {
@@ -46,7 +46,7 @@ impl Chart {
 /// The time that a chart covers, in seconds from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
-    /// Length.
+    /// Length of the time, in seconds.
     pub seconds: f64,
     /// Charts with the same number are enlarged together.
     pub link: usize,
@@ -74,7 +74,7 @@ pub struct LineChart {
     pub changes: Vec<Change>,
 }
 
-/// A change that happened between two moments. The change is drawn across all lines.
+/// A change that happened between two moments. The chart draws the change across all lines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// Last second before the change.
@@ -89,9 +89,9 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Height {
-    /// Linear, from 0.
+    /// The height is proportional to the value.
     Linear,
-    /// By the logarithm of the value plus one, for values that differ by large factors.
+    /// The height is the logarithm of the value plus one, for values that differ by large factors.
     Log,
 }
 
@@ -101,7 +101,7 @@ pub enum Height {
 pub enum Look {
     /// A line over a filled area.
     Filled,
-    /// A line.
+    /// A line without a filled area.
     Plain,
     /// A dashed line, for a limit.
     Limit,
@@ -124,7 +124,7 @@ pub struct Line {
 pub struct Marks {
     /// Name of the occurrences.
     pub name: String,
-    /// Number of occurrences in each interval. Empty if there are no occurrences.
+    /// Number of occurrences in each interval. The list is empty if there are no occurrences.
     pub counts: Vec<u64>,
 }
 
@@ -137,13 +137,13 @@ pub struct Heat {
     pub text: String,
     /// The meaning of a row, such as `CPU`.
     pub row: String,
-    /// The meaning of a column. Not used if the x axis is time.
+    /// The meaning of a column. If the x axis is time, the page does not show this text.
     pub column: String,
     /// Names of the rows, from top to bottom.
     pub rows: Vec<String>,
     /// Groups of rows, from top to bottom.
     pub groups: Vec<Group>,
-    /// The x axis, if it is time. `None` if columns have names.
+    /// The x axis, if the x axis is time. `None` if columns have names.
     pub span: Option<Span>,
     /// Names of the columns, if the x axis is not time.
     pub columns: Vec<String>,
@@ -154,7 +154,7 @@ pub struct Heat {
 /// A group of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Name of the group. Empty for a group without a name.
+    /// Name of the group. The text is empty for a group without a name.
     pub name: String,
     /// Number of rows.
     pub rows: usize,
@@ -165,7 +165,7 @@ pub struct Group {
 pub struct Layer {
     /// Name of the counted thing.
     pub name: String,
-    /// Unit of the counts. Empty for a number of things.
+    /// Unit of the counts. The text is empty if the counts are numbers of things.
     pub unit: String,
     /// Counts by row and column. Zeros at the end of a row may be left out.
     pub cells: Vec<Vec<u64>>,

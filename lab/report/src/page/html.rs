@@ -9,7 +9,7 @@ use crate::{Align, Format, Table};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// The content security policy. With this policy, a browser fetches nothing, whatever the page contains.
+/// The content security policy. Under the policy, a browser fetches nothing, whatever the page contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 /// The help text about the mouse in a chart over time.
@@ -18,7 +18,8 @@ const NO_SCRIPT: &str =
     "Charts are drawn by a script, which is switched off here. The tables have every number.";
 
 pub(super) fn document(page: &Page) -> Result<String, serde_json::Error> {
-    // Only `<` could end the script element. In JSON, `<` occurs only inside strings.
+    // Escape each `<`, because only `<` could end the script element. In JSON, `<` occurs only inside
+    // strings.
     let data = serde_json::to_string(page)?.replace('<', "\\u003c");
     let mut html = Html::default();
     html.as_it_is("<!DOCTYPE html>\n");
@@ -99,7 +100,7 @@ fn part(part: &Part, place: &str, html: &mut Html) {
     }
 }
 
-/// Writes a sentence. Quoted commands in it are formatted as code.
+/// Writes a sentence. Quoted commands in the sentence are formatted as code.
 fn sentence(text: &str, html: &mut Html) {
     for (at, piece) in text.split('`').enumerate() {
         if at % 2 == 1 { html.words("code", &[], piece) } else { explained(piece, Place::Sentence, html) }

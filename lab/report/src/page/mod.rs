@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::Table;
 use crate::plot::{Figure, PlotError};
 
-/// A page. It becomes one file.
+/// A page, which becomes one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Page {
     title: String,
@@ -83,7 +83,7 @@ pub enum Part {
     Chart(Chart),
     /// A chart that is shown only on request, because its values do not change.
     FoldedChart(Chart),
-    /// A figure that was drawn before. The values of this figure are not in the JSON.
+    /// A figure that was drawn before. The values of a drawn figure are not in the page's JSON.
     Figure {
         /// The title.
         title: String,
@@ -106,7 +106,7 @@ impl Page {
     }
 
     /// Returns the page as an HTML document. Characters that could hide the text after them become U+FFFD.
-    /// All other text is escaped.
+    /// All text of the page is escaped.
     ///
     /// # Errors
     /// An error if a value cannot be written as JSON.
@@ -129,7 +129,7 @@ impl Section {
         Self { listed: Some(heading.clone()), heading, parts: Vec::new() }
     }
 
-    /// Returns the section with another name in the list of sections, or without a name if it is not in the
+    /// Returns the section with another name in the list of sections. With `None`, the section is not in the
     /// list.
     #[must_use]
     pub fn listed(mut self, name: Option<&str>) -> Self {

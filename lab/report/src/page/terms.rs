@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-/// The book's page of terms. Its second-level headings are the terms.
+/// The book's page of terms. The second-level headings of the page are the terms.
 const BOOK: &str = include_str!("terms.txt");
 
-/// Terms that are also everyday words. Labels explain such terms. Sentences explain them only as part of a
-/// longer term.
+/// Terms that are also everyday words. In a label, an everyday word that is a term gets an explanation. In a
+/// sentence, an everyday word gets an explanation only as part of a longer term.
 const EVERYDAY: [&str; 8] = ["page", "count", "high", "order", "policy", "batch", "zone", "tick"];
 
 /// A term and its explanation.
@@ -16,10 +16,10 @@ struct Term {
     meaning: String,
 }
 
-/// The place of a text.
+/// The place of a text on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A heading or a label. Nearly all words of such a text are terms.
+    /// A heading or a label. Nearly all words of headings and labels are terms.
     Label,
     /// A sentence.
     Sentence,
@@ -58,7 +58,8 @@ pub(super) fn pieces(text: &str, place: Place) -> Vec<Piece<'_>> {
     all
 }
 
-/// Finds the longest term at the beginning of a text, and its length in the text. Also finds plurals.
+/// Finds the longest term at the beginning of a text, and its length in the text. The function also finds
+/// plurals of terms.
 fn term_at(text: &str, place: Place) -> Option<(&'static Term, usize)> {
     let is_end =
         |at: usize| !text[at..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_');
@@ -93,7 +94,7 @@ fn terms() -> &'static [Term] {
     })
 }
 
-/// Removes Markdown. Only the text of a link stays.
+/// Removes Markdown. Of a link, only the text stays.
 fn plain(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

@@ -28,8 +28,8 @@ impl Html {
         self.element(name, attributes, |html| html.text(text));
     }
 
-    /// Writes the beginning of an element. An element of a kind without an end consists only of this
-    /// beginning.
+    /// Writes the beginning of an element. An element that has no end in HTML, such as `meta`, consists only
+    /// of its beginning.
     pub(super) fn begin(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.0 += &format!("<{name}");
         for (key, value) in attributes {
@@ -40,7 +40,7 @@ impl Html {
         self.0.push('>');
     }
 
-    /// Text.
+    /// Writes text, escaped.
     pub(super) fn text(&mut self, text: &str) {
         escaped(text, &mut self.0);
     }

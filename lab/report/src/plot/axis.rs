@@ -3,13 +3,13 @@
 /// The placement of values along an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// Linear, over the range of the values.
+    /// The axis is linear, over the range of the values.
     Linear,
-    /// Linear, with 0 on the axis.
+    /// The axis is linear, and includes 0.
     FromZero,
-    /// By the logarithm of the values.
+    /// The axis is logarithmic.
     Log,
-    /// Names side by side. A value is the index of a name.
+    /// The axis shows names side by side. A value is the index of a name.
     Categories(Vec<String>),
 }
 
@@ -135,8 +135,8 @@ impl Range {
         Self { low, high, is_log: true, ticks, labels }
     }
 
-    /// The position of a value: 0 is the low end of the axis, and 1 the high end. A position far outside,
-    /// such as the edge of a bar, is limited to one axis length outside.
+    /// The position of a value: 0 is the low end of the axis, and 1 the high end. A position far outside the
+    /// axis, such as the edge of a bar, is limited to one axis length outside.
     pub(super) fn fraction(&self, value: f64) -> f64 {
         let fraction = if self.is_log {
             (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())

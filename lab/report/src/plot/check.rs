@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::axis::{Axis, Scale};
 use super::{Figure, Panel, Series};
 
-/// Largest absolute value that is drawn. Chosen: sums of two such values cannot overflow.
+/// Largest absolute value that is drawn. The limit is chosen so that the sum of two values cannot overflow.
 const VALUE_MAX: f64 = 1e150;
 /// Smallest value that is drawn on a logarithmic axis.
 const LOG_VALUE_MIN: f64 = 1e-150;

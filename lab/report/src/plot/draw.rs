@@ -329,12 +329,13 @@ fn css((red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// The value where bars begin: 0 if the axis includes 0.
+/// The value where bars begin: 0 if the axis includes 0, and otherwise the end of the axis that is nearest
+/// to 0.
 fn base(axis: &Range) -> f64 {
     0.0_f64.clamp(axis.low, axis.high)
 }
 
-/// Returns the text without control characters, which XML does not allow.
+/// Replaces control characters in the text by U+FFFD, because XML does not allow most of them.
 fn in_xml(text: &str) -> String {
     text.chars().map(|c| if is_in_xml(c) { c } else { '\u{FFFD}' }).collect()
 }

@@ -19,7 +19,7 @@ const LEADING: f64 = 1.5;
 pub(super) const MARGIN: i32 = 14;
 /// Length of the line before a name in the legend.
 pub(super) const SWATCH: i32 = 26;
-/// Maximum length of a category's name, in characters. Longer names are cut.
+/// Maximum length of a category's name, in characters. Names with more characters are cut.
 pub(super) const CATEGORY_MAX: usize = 18;
 
 /// The width that a text probably needs.

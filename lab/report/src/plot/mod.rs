@@ -78,8 +78,8 @@ impl Figure {
     ///
     /// # Errors
     ///
-    /// [`PlotError`] if there is nothing to draw, or if a value cannot be placed on its axis. No value is
-    /// left out silently.
+    /// [`PlotError`] if there is nothing to draw, or if a value cannot be placed on its axis. A figure with a
+    /// value that cannot be drawn is never drawn without this value.
     pub fn to_svg(&self) -> Result<String, PlotError> {
         check::check(self)?;
         Ok(draw::draw(self))

@@ -4,10 +4,10 @@ use serde::Deserialize;
 
 use crate::Origin;
 
-/// One value.
+/// A point of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Position on the x axis, in the axis's unit. On an axis of names, the index of a name.
+    /// Position on the x axis, in the axis's unit. On an axis of names, `x` is the index of a name.
     pub x: f64,
     /// Position on the y axis, in the axis's unit.
     pub y: f64,
@@ -29,7 +29,7 @@ pub enum Mark {
     Line,
     /// Points alone.
     Points,
-    /// Bars that begin at 0, side by side with the bars of other series. Meant for an axis of names.
+    /// Bars that begin at 0, side by side with the bars of other series. Use bars on an axis of names.
     Bars,
 }
 

@@ -24,8 +24,8 @@ impl Caller {
     pub const ALL: [Self; 6] =
         [Self::Refill, Self::Drain, Self::Alloc, Self::Free, Self::Other, Self::Elsewhere];
 
-    /// The caller with this code, which [`Event::order`](super::Event::order) has for a wait. `None` if the
-    /// code is unknown.
+    /// The caller with this code, or `None` if the code is unknown. The event that begins a wait has the code
+    /// in [`Event::order`](super::Event::order).
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {

@@ -31,7 +31,8 @@ pub enum EventKind {
     /// A work item starts: `pfn` = function address (0 in text traces), `order` = 1 `vmstat_update`,
     /// 2 `lru_add_drain_per_cpu`, 0 other.
     WorkqueueExecuteStart = 9,
-    /// A work item ended. The fields have the same meaning as for [`EventKind::WorkqueueExecuteStart`].
+    /// A work item ended. The fields have the same meaning as in an event
+    /// [`EventKind::WorkqueueExecuteStart`].
     WorkqueueExecuteEnd = 10,
     /// A mark of the recorder around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu
     /// (after).
@@ -56,11 +57,11 @@ pub enum EventKind {
     /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256
     /// preempted).
     KswapdSwitchedOut = 20,
-    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. The event was posted in
-    /// 2026; Linux 7.3.4 does not have it.
+    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. A patch with this event
+    /// was posted in 2026; Linux 7.3.4 does not have the event.
     MmPagePcpuRefill = 21,
-    /// A contended lock was released: `pfn` = lock address. The event was posted in 2026; Linux 7.1.3 does
-    /// not have it.
+    /// A contended lock was released: `pfn` = lock address. A patch with this event was posted in 2026; Linux
+    /// 7.1.3 does not have the event.
     ContendedRelease = 22,
 }
 
@@ -111,8 +112,9 @@ impl EventKind {
         if code >= 1 && code as usize <= Self::COUNT { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The kernel's tracepoint name. Four kinds have no tracepoint of their own. Two kinds come from probes
-    /// on the bulk allocator, marks come from the recorder, and kswapd's switch is a filtered `sched_switch`.
+    /// The kernel's tracepoint name. Four kinds have no tracepoint of their own. Two of these kinds come from
+    /// probes on the bulk allocator, marks come from the recorder, and kswapd's switch is a filtered
+    /// `sched_switch`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,7 +146,7 @@ impl EventKind {
     /// The kind whose tracepoint is called `name`.
     #[must_use]
     pub fn from_tracepoint(name: &[u8]) -> Option<Self> {
-        // Nearly all lines of a trace have one of three names. Try the three names first.
+        // Nearly all lines of a trace have one of the following three names, so compare these names first.
         match name {
             b"mm_page_alloc" => Some(Self::MmPageAlloc),
             b"mm_page_free" => Some(Self::MmPageFree),

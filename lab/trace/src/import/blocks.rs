@@ -15,10 +15,11 @@ pub(super) trait EventSource: Send {
     /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// How much there is to read, and how much was read.
+    /// The size of the source, and how much of the source was read.
     fn amount(&self) -> Amount;
 
-    /// The next event, or `None` at the end. Callers do not call it again after the end or an error.
+    /// The next event, or `None` at the end. Callers do not call this function again after the end or an
+    /// error.
     fn next_event(&mut self) -> Result<Option<Event>, TraceError>;
 
     /// Events that are missing or could not be used, so far.

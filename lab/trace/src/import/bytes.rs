@@ -7,7 +7,7 @@ use std::{
 
 use crate::error::TraceError;
 
-/// Largest number of bytes in a text. An event's description has a few thousand bytes.
+/// Maximum bytes of a text. An event's description has a few thousand bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Maximum bytes of a name, including its final zero byte.
 const NAME_BYTES_MAX: u64 = 256;

@@ -1,8 +1,9 @@
 //! Parses lines of a text on several threads and delivers them in order.
 //!
-//! One thread reads and decompresses, and cuts the bytes into chunks of whole lines. Other threads parse the
-//! chunks independently. The caller receives the chunks in order, and handles all lines whose meaning depends
-//! on earlier lines. Only a few chunks exist at a time, so memory is bounded.
+//! One thread reads and decompresses, and cuts the bytes into chunks of whole lines. Several other threads
+//! parse chunks, each chunk independently of the other chunks. The caller receives the chunks in order, and
+//! handles all lines whose meaning depends on earlier lines. Only a few chunks exist at a time, so memory is
+//! bounded.
 
 use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
@@ -21,13 +22,14 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// limit the speed.
 const PARSERS_MAX: usize = 8;
 
-/// Whole lines, as read.
+/// The bytes of whole lines of a text, before they are parsed.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) bytes: Vec<u8>,
     /// Whether the last line has no line end, so that the file may be cut off.
     pub(super) is_unfinished: bool,
-    /// Whether a line was longer than the limit, and was skipped. A chunk for such a line is empty.
+    /// Whether a line was longer than the limit, and was skipped. A chunk for a line that was too long is
+    /// empty.
     pub(super) is_too_long: bool,
 }
 
@@ -99,7 +101,7 @@ impl<T: Send + 'static> Chunks<T> {
 fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io::Result<()> {
     let (mut tail, mut is_passing_over) = (Vec::new(), false);
     loop {
-        // `read_to_end` needs no cleared memory.
+        // Reserve memory without clearing it, because `read_to_end` needs no cleared memory.
         let mut bytes = Vec::with_capacity(tail.len() + CHUNK_BYTES);
         bytes.append(&mut tail);
         let before = bytes.len();

@@ -1,6 +1,6 @@
 //! Finds the `key=value` words in an event's text, and parses the numbers in them.
 
-/// The `key=value` words of a text, in order. Other words are skipped.
+/// The `key=value` words of a text, in order. Words that are not `key=value` are skipped.
 pub(super) struct Fields<'text> {
     rest: &'text [u8],
 }

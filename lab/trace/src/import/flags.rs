@@ -9,23 +9,24 @@
 //! #                              | / _----=> need-resched_lazy
 //! #                              || / _---=> hardirq/softirq
 //! ```
-//! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Text without a legend is
-//! read with the columns of the ordinary kernel if these columns fit. If the ordinary columns do not fit,
-//! text without a legend is read with the columns of `PREEMPT_RT`.
+//! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Without a legend, each
+//! word of flag characters is read with the columns of the ordinary kernel or of `PREEMPT_RT`. For a word of
+//! up to five characters, the ordinary columns are tried first. For a word of six to eight characters, the
+//! columns of `PREEMPT_RT` are tried first.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
-//! most letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
-//! `D`, which mean that bottom halves are off. The meaning of `b` and `D` was found on Linux 6.18. Events
-//! were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All
-//! other letters in the 882 events were checked in the same way.
+//! most letters, and `X` for "unknown". The legend names the columns. Neither the documentation nor the
+//! legend has the letters `b` and `D`, which mean that bottom halves are off. The meaning of `b` and `D` was
+//! found on Linux 6.18. Events were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80
+//! and 0x81 in 882 events). All other letters in the 882 events were compared with `common_flags`, too.
 
 use crate::event::irq_flag;
 
-/// Minimum and maximum number of characters.
+/// Minimum and maximum number of flag characters in a line.
 const FEWEST: usize = 4;
 const MOST: usize = 8;
 
-/// The meaning of one column.
+/// The meaning of one column of flag characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Interrupts,
@@ -38,9 +39,9 @@ enum Column {
 
 use Column::{Context, Depth, Interrupts, Other, Rescheduling};
 
-/// Columns since Linux 3.2. Up to four more columns may follow the first four.
+/// Columns since Linux 3.2. Up to four more columns may follow the first four columns.
 const ORDINARY: [Column; MOST] = [Interrupts, Rescheduling, Context, Depth, Other, Other, Other, Other];
-/// Columns with `PREEMPT_RT`. Here the column of lazy rescheduling follows the column of rescheduling.
+/// Columns with `PREEMPT_RT`, where the column of lazy rescheduling follows the column of rescheduling.
 const REAL_TIME: [Column; MOST] = [Interrupts, Rescheduling, Other, Context, Depth, Other, Other, Other];
 
 /// The columns that a legend names.
@@ -54,8 +55,8 @@ impl Legend {
     pub(super) fn note(&mut self, comment: &[u8]) {
         let Some(at) = memchr::memmem::find(comment, b"-=> ") else { return };
         let column = match comment[at + 4..].trim_ascii() {
-            // This is the first line of a legend, so the text of another recording may begin here. In latency
-            // format, the column of the CPU comes before the column of interrupts.
+            // `irqs-off` is the first line of a legend, so the text of another recording may begin here. In
+            // latency format, the column of the CPU comes before the column of interrupts.
             [b'i', b'r', b'q', b's', b'-', b'o', b'f', b'f', ..] => {
                 *self = Self::default();
                 Interrupts
@@ -84,7 +85,8 @@ impl Legend {
             let says = |(byte, column): (&u8, Column)| said(*byte, column).unwrap_or_default();
             return word.iter().all(|byte| is_flag(*byte)).then(|| together(word, columns, says));
         }
-        // The columns of lazy rescheduling and of its depth occur together.
+        // `PREEMPT_RT` adds two columns, for lazy rescheduling and for its depth. So a word of more than five
+        // characters may have these columns.
         let orders = if word.len() > FEWEST + 1 { [REAL_TIME, ORDINARY] } else { [ORDINARY, REAL_TIME] };
         let fits = |columns: &[Column; MOST]| {
             word.iter().zip(*columns).all(|(byte, column)| said(*byte, column).is_some())

@@ -2,12 +2,13 @@
 //!
 //! Kernels before 4.1 record the address of a frame's `struct page`. Old versions of perf and trace-cmd
 //! subtract the address of the first `struct page`, but do not divide by the size of a `struct page`. For
-//! frames 1100001 and 1100002, such old versions print 70400064 and 70400128. In such a text, the number in
-//! `pfn=` equals the low bits of the address in `page=`, and is a multiple of the size of a `struct page`.
+//! frames 1100001 and 1100002, such old versions print 70400064 and 70400128. In text of old perf and
+//! trace-cmd, the number in `pfn=` equals the low bits of the address in `page=`. The number is also a
+//! multiple of the size of a `struct page`.
 //!
 //! Equal low bits alone do not prove that a number is such a difference of addresses. Some versions of perf
 //! combine the frame number with the high bits of an address. Frame numbers have no common divisor, but
-//! differences of addresses have one.
+//! differences of addresses have a common divisor.
 
 use super::{
     fields::{Fields, hexadecimal, number},
@@ -78,7 +79,8 @@ impl Frames {
     }
 }
 
-/// Counts of a text's lines, to find out what its numbers mean. Up to one line in ten may be damaged.
+/// Counts of a text's lines, to find out what the numbers in `pfn=` mean. In a text that is understood, up to
+/// one line in ten may be damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,
@@ -87,8 +89,8 @@ struct Counts {
     /// For each size of `struct page`, the number of lines in `low_bits` whose `pfn=` is a multiple of this
     /// size times 2^order.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],
-    /// Number of lines in `low_bits` about blocks of order 0. The next fields are the `pfn=` of the first
-    /// such line, and the greatest common divisor of all differences from this `pfn=`.
+    /// Number of lines in `low_bits` about blocks of order 0. The field `first` is the `pfn=` of the first
+    /// such line. The field `step` is the greatest common divisor of all differences from `first`.
     pages: u32,
     first: u64,
     step: u64,
@@ -129,8 +131,8 @@ impl Counts {
         match (sizes().count(), sizes().next()) {
             (1, Some((size, _))) if self.all > 1 => Ok(Frames::Distances(size)),
             (1.., _) => unclear("too few events show in which steps".to_owned()),
-            // If more than eight numbers differ by multiples of the same size of a `struct page`, this is not
-            // a coincidence.
+            // If more than eight numbers differ by multiples of the same size of a `struct page`, the common
+            // divisor is not a coincidence.
             _ if self.pages > 8
                 && self.step > 0
                 && PAGE_STRUCT_BYTES.iter().any(|size| self.step.is_multiple_of(*size)) =>
@@ -163,7 +165,8 @@ const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Text of perf with these numbers. Each number comes with the order of its block.
+    /// Makes a text of perf with these frame numbers or distances. Each number comes with the order of its
+    /// block.
     fn text(numbers: &[(u64, u32)], array: u64) -> String {
         let line = |(pfn, order): &(u64, u32)| {
             let page = array + pfn;

@@ -19,7 +19,8 @@ pub(super) enum Payload {
     NotNeeded,
 }
 
-/// Reads payloads. Remembers the last allocation flags, because most lines repeat them.
+/// Reads payloads. Remembers the last allocation flags, because most lines have the same flags as the line
+/// before.
 #[derive(Default)]
 pub(super) struct PayloadParser {
     gfp_text: Vec<u8>,
@@ -45,8 +46,8 @@ impl PayloadParser {
             EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd => work(event, text),
             EventKind::Marker => return Ok(Payload::NotNeeded),
             EventKind::PageFaultUser => {
-                // Some kernels print a symbol's name instead of the address. In such a line, the address is
-                // unknown.
+                // Some kernels print a symbol's name instead of the address. If the line has a symbol's name,
+                // the address is unknown.
                 event.pfn = number(required(text, "address")?).unwrap_or(0);
             }
             EventKind::KswapdWake | EventKind::KswapdSleep => {

@@ -49,7 +49,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes of a record's header.
 const HEADING_BYTES: u16 = 8;
 
-/// Kinds of records. The first constants are the kernel's kinds, the rest are perf's kinds.
+/// Kinds of records. The first constants are the kernel's kinds, and the constants after them are perf's
+/// kinds.
 mod kind {
     pub(super) const LOST: u32 = 2;
     pub(super) const SAMPLE: u32 = 9;
@@ -118,14 +119,14 @@ struct PerfData {
 /// The contents of a record of the file.
 enum Found {
     Event(Event),
-    /// The round is finished: all events have been read that are older than the youngest event of the
-    /// previous round.
+    /// The round is finished. All events that are older than the youngest event of the previous round have
+    /// been read.
     RoundIsFinished,
     Other,
     End,
 }
 
-/// The remaining records.
+/// The records of the file that were not read yet.
 struct Records {
     bytes: Bytes<BufReader<Box<dyn Seekable>>>,
     left: u64,
@@ -193,7 +194,7 @@ impl Records {
             }
             kind::LOST | kind::LOST_SAMPLES => {
                 self.bytes.read_into(&mut self.body, body_bytes)?;
-                // A record of kind `LOST` begins with the event's number.
+                // In a record of kind `LOST`, the event's number stands before the number of lost events.
                 let at = if number == kind::LOST { 8 } else { 0 };
                 let count = self.body.get(at..).and_then(|rest| rest.first_chunk().copied());
                 let count = count.ok_or_else(|| self.bytes.error("a report of losses is cut off"))?;

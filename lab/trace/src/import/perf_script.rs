@@ -20,7 +20,8 @@ impl TextFormat for PerfScript {
         if line.is_empty() || line.starts_with(b"#") {
             return OtherLine::Taken;
         }
-        // `perf 0 [000] 1.0: PERF_RECORD_LOST lost 27`, or `… PERF_RECORD_LOST_SAMPLES lost 27`.
+        // A report of losses is a line such as `perf 0 [000] 1.0: PERF_RECORD_LOST lost 27`, or `…
+        // PERF_RECORD_LOST_SAMPLES lost 27`.
         if let Some(at) = memchr::memmem::find(line, b"PERF_RECORD_LOST") {
             let mut words = line[at..].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
             match words.find_map(decimal) {

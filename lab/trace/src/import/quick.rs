@@ -10,7 +10,7 @@ use super::{flags::Legend, header::HeaderStyle};
 use crate::event::{Event, EventKind};
 use crate::gfp::gfp_bits;
 
-/// Remembers words that most lines repeat.
+/// A parser that remembers words that most lines repeat.
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
@@ -48,7 +48,7 @@ impl<'line> Rest<'line> {
         word
     }
 
-    /// Parses a decimal number of one to `most` digits. Returns the number and how many digits it has.
+    /// Parses a decimal number of one to `most` digits. Returns the number and the number of its digits.
     #[inline(always)]
     fn decimal(&mut self, most: usize) -> Option<(u64, usize)> {
         let (mut value, mut digits) = (0_u64, 0);
@@ -102,7 +102,7 @@ impl Quick {
         rest.skip_spaces();
         let (mut irq_flags, mut preempt) = (0, 0);
         if style == HeaderStyle::Dash {
-            // The time contains a dot too, but the time is not the word with the flags.
+            // Only ftrace and trace-cmd print flag characters between the CPU and the time.
             (irq_flags, preempt) = self.state(&mut rest)?;
             rest.skip_spaces();
         }
@@ -176,7 +176,7 @@ impl Quick {
         let said = self.legend.state(word)?;
         let length = word.len() + 1;
         // Eight bytes can hold a word of up to seven flag characters and the space behind it. Do not remember
-        // a longer word.
+        // a word of eight flag characters.
         self.state = if length <= 8 { (begin, length, said) } else { Default::default() };
         Some(said)
     }
@@ -278,8 +278,8 @@ mod tests {
         assert_eq!(read, [true, true, true, true, true, true, false, false, false]);
     }
 
-    /// Tests that this parser leaves a line to the other parser if the line is cut at any place or ends in
-    /// CRLF. Chunks and files may end at any place, and some programs write CRLF.
+    /// Tests that this parser leaves a line to `header` and `payload` if the line is cut at any place or ends
+    /// in CRLF. Chunks and files may end at any place, and some programs write CRLF.
     #[test]
     fn lines_without_their_end_are_left() {
         for (style, line) in LINES {

@@ -56,7 +56,8 @@ pub(super) struct RingLosses {
     pub(super) gaps_of_unknown_size: u64,
     /// Number of records of events that this crate does not read.
     pub(super) unknown_events: u64,
-    /// Number of events with an earlier time than the event that was delivered immediately before.
+    /// Number of delivered events whose time is earlier than the time of the event delivered immediately
+    /// before.
     pub(super) out_of_order: u64,
 }
 

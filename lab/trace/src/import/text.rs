@@ -53,7 +53,7 @@ pub(super) struct Source<'a> {
     /// The beginning of the stream.
     pub(super) head: &'a [u8],
     pub(super) stream: Box<dyn ByteStream>,
-    /// How much of the stream was read.
+    /// Counts the bytes of the stream that were read.
     pub(super) amount: Amount,
 }
 
@@ -97,7 +97,8 @@ enum Item {
     /// An event. The second value counts unknown names of the event's allocation flags. The third value is
     /// true if the event's tracepoint has the old name `mm_page_free_direct`.
     Event(Event, u32, bool),
-    /// The line has no event that is read. The value is true if the line counts as an event of another kind.
+    /// The line has no event of a kind that this crate reads. The value is true if the line counts as an
+    /// event of another kind.
     Nothing(bool),
     /// The line between these positions must be parsed once more, after all earlier lines.
     Other(usize, usize),
@@ -163,7 +164,8 @@ impl<F: TextFormat> TextReader<F> {
                         return lines.unread();
                     }
                 }
-                // Count this line now. A line longer than the limit cannot be returned once more.
+                // Count a line longer than the limit now, because `unread` cannot return such a line once
+                // more.
                 Ok(Some(Line::TooLong)) => self.lost.oversized_lines += 1,
                 Ok(Some(Line::Whole(_) | Line::Unfinished(_))) => return lines.unread(),
                 Ok(None) => return,
@@ -412,7 +414,7 @@ impl Parser {
             return None;
         }
         let Some(header) = header::parse(line, F::STYLE, legend) else {
-            // This line is a function of a call chain.
+            // A line that begins with `=> ` is a function of a call chain.
             let is_function = line.trim_ascii_start().starts_with(b"=> ");
             return is_function.then_some(Item::Nothing(false));
         };
@@ -475,7 +477,7 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
 }
 
 /// Handles a line that does not have a form of this format. If the line looks like a page event, returns an
-/// error. Otherwise counts the line.
+/// error. Counts any other line.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });

@@ -32,7 +32,7 @@ use options::Options;
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Remedy for a file that only trace-cmd itself can read.
 const REMEDY: &str = "run `trace-cmd report` on it, and read that";
-/// Maximum number of rings. The largest CPU number is 65535.
+/// Maximum number of rings. The largest CPU number in a file is 65535.
 const CPUS_MAX: u32 = 1 << 16;
 
 /// Whether `head` begins like a file of trace-cmd.
@@ -74,7 +74,7 @@ pub(crate) fn open_trace_dat(
     Ok(Box::new(Blocks::new(TraceDat { info, rings })))
 }
 
-/// The contents that both versions have.
+/// The contents that files of both versions have.
 struct Contents {
     described: TracingData,
     options: Options,
@@ -116,8 +116,8 @@ impl EventSource for TraceDat {
     }
 
     /// The kernel's counter includes every overwritten event. If the counter exceeds the sum of the known
-    /// gaps, the excess is the number of events in the gaps of unknown size. In this case, the gaps of
-    /// unknown size are not counted separately.
+    /// gaps, the excess is the number of events in the gaps of unknown size. If the counter exceeds the known
+    /// gaps, the gaps of unknown size are not counted separately.
     fn lost(&self) -> LostEvents {
         let (known, found) = (self.info.lost, self.rings.losses);
         let are_explained = known.overrun > found.counted;

@@ -26,8 +26,8 @@ pub(super) struct TracingData {
 }
 
 impl TracingData {
-    /// Reads all parts in order. The names of tasks are the last part, and old files do not have it. After an
-    /// error, the parts before it stay.
+    /// Reads all parts in order. The last part has the names of tasks; old files do not have this part. After
+    /// an error in a part, the parts before the error stay.
     pub(super) fn read<R: BufRead>(
         &mut self,
         bytes: &mut Bytes<R>,

@@ -114,8 +114,8 @@ fn without_names(before: &[u8]) -> Option<Unreadable> {
     let words = || before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let is_hex = |word: &[u8]| word.len() >= 8 && word.len().is_multiple_of(8) && hexadecimal(word).is_some();
     if words().all(|word| decimal(word.strip_prefix(b"-").unwrap_or(word)).is_some()) {
-        // A hexadecimal number without letters looks decimal. But hexadecimal words in a text have leading
-        // zeros.
+        // A hexadecimal number without letters looks decimal. Leading zeros show that the number is
+        // hexadecimal.
         let has_zeros = words().next().is_some_and(|word| word.len() == 8 && word[0] == b'0');
         return Some(if has_zeros { HEX } else { RAW });
     }
@@ -126,7 +126,8 @@ fn without_names(before: &[u8]) -> Option<Unreadable> {
     has_bytes.then_some(BIN)
 }
 
-/// Whether perf printed too few fields before a page event's name. A line with all fields is damaged instead.
+/// Whether perf printed too few fields before a page event's name. If a line has all fields and is still not
+/// readable, the line is damaged.
 fn header_is_short(before: &[u8]) -> bool {
     let words = before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let has_cpu = before.contains(&b'[');

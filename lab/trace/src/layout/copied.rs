@@ -23,8 +23,8 @@ fn stripped<'line>(line: &'line str, prefix: &str) -> &'line str {
     if prefix.chars().all(is_mark) {
         return line.trim_start_matches(is_mark);
     }
-    // In a log, the time or name before the text has the same width in every line, unless a number in it
-    // grows.
+    // In a log, the time or name before the text has the same width in every line, unless a number in this
+    // prefix gets more digits.
     let word = prefix.trim_end();
     let last = word.chars().next_back();
     let is_alike =

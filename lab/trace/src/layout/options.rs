@@ -1,12 +1,12 @@
 //! Reads a layout from a machine description, or from a copy of `/proc/zoneinfo`. Options give the facts that
-//! such a copy lacks.
+//! a copy of `/proc/zoneinfo` lacks.
 
 use std::path::Path;
 
 use super::{Layout, Node, build, size_name, zoneinfo};
 use crate::{error::TraceError, other_files};
 
-/// Facts about a machine that the machine's file lacks. By default no fact is given.
+/// Facts about a machine that the machine's file lacks. By default, the options give no fact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutOptions {
     pub(super) page_size: Option<u32>,
@@ -70,8 +70,8 @@ impl LayoutOptions {
     ///
     /// # Errors
     /// An error if the file cannot be read, is too large, has an unknown or a missing field, or contradicts
-    /// these options. Also an error if [`Layout::check`] fails, or if a copy of `/proc/zoneinfo` needs an
-    /// option that was not given.
+    /// these options. Also returns an error if [`Layout::check`] fails, or if a copy of `/proc/zoneinfo`
+    /// needs an option that was not given.
     pub fn load(&self, path: &Path) -> Result<Layout, TraceError> {
         self.parse(path, &Layout::text(path)?)
     }

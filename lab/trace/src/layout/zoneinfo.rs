@@ -12,11 +12,11 @@ use super::{Layout, LayoutOptions, Node, Sysctls, copied, size_name};
 use crate::{error::TraceError, procfs::ZoneText};
 
 const COPY_AGAIN: &str = "copy the whole file: `cat /proc/zoneinfo > zoneinfo.txt`";
-/// Smallest number of pages of a zone whose batch shows the page size. A smaller zone has the same batch
-/// under several page sizes.
+/// Smallest number of pages of a zone whose batch shows the page size. A zone with fewer pages has the same
+/// batch under several page sizes.
 const TELLING_PAGES: u64 = 32_768;
-/// Four times the largest batch, in bytes. The first value holds before Linux 4.19, and the second value
-/// since.
+/// Four times the largest batch, in bytes. The value 512 KiB holds before Linux 4.19, and the value 1 MiB
+/// since Linux 4.19.
 const BATCH_CAPS_BYTES: [u32; 2] = [512 << 10, 1 << 20];
 /// Page sizes on Linux, the most common first.
 const PAGE_SIZES: [u32; 4] = [4096, 65_536, 16_384, 8192];
@@ -119,8 +119,8 @@ impl Copied<'_> {
     }
 
     /// Rejects zones with pages and an unknown name, because the requests that may use such a zone are
-    /// unknown. Leaves out zones without pages of the allocator, such as `Device`, and lists this as an
-    /// assumption.
+    /// unknown. Leaves out zones without pages of the allocator, such as `Device`, and lists the left-out
+    /// zones as an assumption.
     fn refuse_strangers(&mut self) -> Result<(), TraceError> {
         let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
         if let Some(zone) = strangers().find(|zone| zone.zone.managed > 0) {
@@ -151,7 +151,7 @@ impl Copied<'_> {
     }
 
     /// Finds the page size. If the user gave a page size, checks that the batches of zones do not contradict
-    /// it.
+    /// this page size.
     fn page_size(&mut self, options: &LayoutOptions) -> Result<u32, TraceError> {
         let said = options.page_size.or(options.recorded.as_ref().map(|(size, _)| *size));
         let size = said.unwrap_or(4096);
@@ -312,7 +312,7 @@ impl Copied<'_> {
     }
 
     /// Finds the nodes from page sets. A single node has all CPUs. With several nodes, each CPU belongs to
-    /// the node where it has page sets. Some kernels list every CPU at every node. On such a kernel, the
+    /// the node where it has page sets. Some kernels list every CPU at every node. On kernels that do, the
     /// pages in page sets show the node of a CPU, because an idle CPU gives back pages of other nodes.
     fn shown(&mut self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> Result<Vec<Node>, TraceError> {
         let listed = |shown: &Shown| if let [(node, _)] = shown.0[..] { Some(node) } else { None };

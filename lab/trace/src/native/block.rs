@@ -4,13 +4,14 @@
 //! The payload begins with a `u32`, the number of shapes. Columns follow (see `column`): the shape table, the
 //! indices' low bytes, their high bytes, eight columns of times, eight columns of frames.
 //!
-//! Each time is stored as the difference from the event before, zigzag-encoded. The first time is stored as
-//! the difference from the first time in the block's header.
+//! Each time is stored as the zigzag-encoded difference from the time of the event before it. The first time
+//! is stored as the difference from the first time in the block's header.
 //!
 //! Frames are grouped into *strands*: all frames of one CPU and one kind of event form a strand. Each frame
 //! is stored as the zigzag-encoded difference from the previous frame of its strand, and the first frame as
-//! the difference from 0. A batched free has two events with the same frame, in two strands. Both strands
-//! then store the same differences, and the compressor finds the repetition.
+//! the difference from 0. A batched free has two events with the same frame, in two strands. The strands of
+//! `mm_page_free` and of the batched free then store the same differences, and the compressor finds the
+//! repetition.
 
 use std::collections::HashMap;
 
@@ -218,8 +219,8 @@ struct Strand {
 
 impl Strands {
     /// Finds the strands of `shapes`, and numbers them in order of appearance. Computes the place of each
-    /// strand in the column of frames, for events with these shape `indices`. Each index must be in the
-    /// table.
+    /// strand in the column of frames, for events with these shape `indices`. Each of the `indices` must be
+    /// in the table of shapes.
     fn assign(&mut self, shapes: impl Iterator<Item = Event>, indices: &[u16]) {
         let mut known: HashMap<(u16, EventKind), u16> = HashMap::new();
         self.of_shape.clear();

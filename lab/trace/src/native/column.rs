@@ -1,8 +1,8 @@
 //! One column of a block. The bytes of a column are stored as one repeated value, plainly, or compressed.
 //!
 //! Numbers are split into byte planes: all lowest bytes, then all second bytes, and so on. Usually all bytes
-//! of a high plane are equal, so the plane takes almost no bytes. In the other planes, similar bytes are
-//! together, which helps the compressor. The book's chapter on the file has sizes and speeds.
+//! of a high plane are equal, so the plane takes almost no bytes. In the planes of lower bytes, similar bytes
+//! are together, which helps the compressor. The book's chapter on the file has sizes and speeds.
 
 use zstd::bulk::{Compressor, Decompressor};
 

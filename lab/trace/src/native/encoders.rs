@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::reader::BLOCK_EVENTS_MAX;
 use crate::workers;
 
-/// A block, encoded.
+/// An encoded block.
 pub(super) struct Encoded {
     pub(super) events: Vec<Event>,
     pub(super) header: BlockHeader,
@@ -26,19 +26,20 @@ pub(super) struct Encoders {
     queue: Option<SyncSender<(Vec<Event>, Place)>>,
     /// The results in order.
     places: VecDeque<Receiver<io::Result<Encoded>>>,
-    /// Largest number of blocks that may be waiting for their result before the caller waits.
+    /// Maximum number of given blocks whose result was not taken. If more blocks have no taken result, the
+    /// caller waits for a result.
     room: usize,
     spare: Vec<Vec<Event>>,
 }
 
 type Place = SyncSender<io::Result<Encoded>>;
 
-/// The cases when the caller waits for a block that is not encoded yet.
+/// Tells [`Encoders::take`] when to wait for the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Wait only if too many blocks are not encoded yet.
+    /// Wait only if more blocks were given and not taken than `Encoders::room` allows.
     UnlessThereIsRoom,
-    /// Always.
+    /// Wait for the next block in every case.
     ForAll,
 }
 
@@ -76,8 +77,9 @@ impl Encoders {
         Ok(())
     }
 
-    /// Takes the next encoded block in order. `None` if all blocks are taken, or if the next block is not
-    /// ready and the caller should not wait.
+    /// Takes the next encoded block in order, and waits until this block is encoded. Returns `None` if all
+    /// blocks are taken. With [`Wait::UnlessThereIsRoom`], also returns `None` if at most `room` given blocks
+    /// are not taken.
     pub(super) fn take(&mut self, wait: Wait) -> io::Result<Option<Encoded>> {
         if wait == Wait::UnlessThereIsRoom && self.places.len() <= self.room {
             return Ok(None);

@@ -43,8 +43,8 @@ pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 /// Maximum number of CPUs in the index's counts.
 pub(crate) const CPUS_MAX: usize = 1 << 16;
 
-/// Whether `head` begins like a native file. Also true if line ends in `head` were changed, so that the error
-/// can mention this damage.
+/// Whether `head` begins like a native file. Also returns true if line ends in `head` were changed, so that
+/// the error can mention this damage.
 pub(crate) fn looks_native(head: &[u8]) -> bool {
     head.starts_with(&FILE_MAGIC[..4])
 }

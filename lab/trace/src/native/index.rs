@@ -72,8 +72,9 @@ const LOST_WORDS: usize = 12;
 /// Number of counts of losses that every index has. A further count is written only if it is not 0.
 const LOST_WORDS_MIN: usize = 11;
 
-/// Number of kinds that every index counts. Further kinds are counted only if the file has such an event.
-/// Programs that do not know the further kinds can read all files without such events.
+/// Number of kinds that every index counts. An index counts later kinds only if the file has an event of a
+/// later kind. Programs that do not know the later kinds can read all files without events of the later
+/// kinds.
 const KINDS_MIN: usize = 20;
 
 impl Index {

@@ -40,7 +40,7 @@ pub struct NativeReader {
     recovery: Recovery,
     decoder: Decoder,
     payload: Vec<u8>,
-    /// Events before this time are left out of the next block. A seek sets this time.
+    /// Events before this time are left out of the next block. A seek sets `skip_before_ns`.
     skip_before_ns: u64,
     events_read: u64,
     lost: LostEvents,
@@ -134,7 +134,8 @@ impl NativeReader {
         &mut self.info
     }
 
-    /// The index's entries for the blocks, by position. Empty if the file is damaged and has no index.
+    /// The index's entries for the blocks, by position. The list is empty if the file is damaged and has no
+    /// index.
     #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         self.index.as_ref().map_or(&[], |index| &index.blocks)

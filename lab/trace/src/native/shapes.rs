@@ -16,8 +16,8 @@ use crate::event::{Event, EventKind};
 /// Bytes of a shape.
 pub(super) const SHAPE_BYTES: usize = 16;
 
-/// Number of recent shapes that the encoder remembers in a block. This number suffices for eight CPUs with
-/// all kinds of events.
+/// Number of recent shapes that the encoder remembers in a block. 256 shapes suffice for eight CPUs with all
+/// kinds of events.
 const RECENT: usize = 256;
 
 /// Returns the fields of `event`, except time and frame, as bytes.

@@ -109,7 +109,7 @@ impl<W: Write> NativeWriter<W> {
     /// are full.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// An error if `out` cannot be written.
     pub fn write(&mut self, mut events: &[Event]) -> io::Result<()> {
         while !events.is_empty() {
             let room = BLOCK_EVENTS_MAX - self.pending.len();
@@ -128,7 +128,7 @@ impl<W: Write> NativeWriter<W> {
     /// not full.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// An error if `out` cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.flush_all()?;
         self.out.flush()
@@ -171,7 +171,7 @@ impl<W: Write> NativeWriter<W> {
     /// Writes the last block, the index and the footer. Returns `out` and the file's size in bytes.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// An error if `out` cannot be written.
     pub fn finish(mut self, lost: LostEvents) -> io::Result<(W, u64)> {
         self.flush_all()?;
         self.close(lost)
@@ -181,7 +181,7 @@ impl<W: Write> NativeWriter<W> {
     /// the head.
     ///
     /// # Errors
-    /// `out` cannot be written, or the description is larger than 64 MiB.
+    /// An error if `out` cannot be written, or if the description is larger than 64 MiB.
     pub fn finish_with(mut self, info: &TraceInfo, lost: LostEvents) -> io::Result<(W, u64)> {
         self.flush_all()?;
         let (header, stored) = description::pack(info, self.level)?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{ProcError, excerpt};
 
 const FILE: &str = "vmstat";
-/// Maximum number of counters. No kernel has more: Linux 6.18 has about 190.
+/// Maximum number of counters. No kernel has more counters than this maximum: Linux 6.18 has about 190.
 const COUNTERS_MAX: usize = 4096;
 
 /// The counters, sorted by name.

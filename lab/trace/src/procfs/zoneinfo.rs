@@ -12,7 +12,7 @@ const FILE: &str = "zoneinfo";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Zoneinfo {
-    /// Zones that can hold frames of the allocator, including empty ones, in the file's order.
+    /// Zones that can hold frames of the allocator, including empty zones, in the file's order.
     pub zones: Vec<ZoneDescription>,
     /// Names of the first node's zones in the kernel's index order, including `Device` and the like.
     pub zone_names: Vec<String>,
@@ -62,8 +62,8 @@ pub(crate) struct ZoneText {
     /// Number of the line that names the zone, counted from 1.
     pub(crate) line: usize,
     pub(crate) name: String,
-    /// The kind of the zone. `None` for a zone with an unknown name, such as `Device`. The kind in `zone`
-    /// then means nothing.
+    /// The kind of the zone. `None` for a zone with an unknown name, such as `Device`. If this field is
+    /// `None`, the kind in `zone` means nothing.
     pub(crate) kind: Option<ZoneKind>,
     pub(crate) zone: ZoneDescription,
     /// Whether a page set has two lists, one of them for cold pages, as on Linux before 2.6.25. Both lists

@@ -139,7 +139,7 @@ struct Place<T> {
 pub struct Callers {
     /// All functions, by address.
     functions: Vec<Place<Function>>,
-    /// Variables, by address. Variables of modules are left out.
+    /// Variables, by address. Variables of modules are not in the list.
     variables: Vec<Place<()>>,
     /// All names, each followed by a line feed.
     names: String,
@@ -322,7 +322,8 @@ mod tests {
         // A slab function is not a call site, because its caller is more informative.
         assert_eq!(sites(&[0x510, 0x610, 0x710, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
         assert_eq!(sites(&[0x100, 0x205, 0x910, 0x810])[0], name("folio_lruvec_lock_irqsave"));
-        // The lock of a slab is not a zone lock. The call site of such a wait is the slab's function.
+        // The lock of a slab is not a zone lock. The call site of a wait for a slab's lock is the slab's
+        // function.
         assert_eq!(sites(&[0x100, 0x205, 0x710, 0x810])[0], name("__kmalloc_noprof"));
         assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610]), [None, None], "the chain is cut off");
         assert_eq!(sites(&[]), [None, None]);

@@ -34,14 +34,15 @@ pub enum Need {
     Required,
     /// Without the event, a recording is less useful.
     Useful,
-    /// A recording is as useful without the event, so the event is recorded only on request.
+    /// A recording without the event is as useful as a recording with the event, so the event is recorded
+    /// only on request.
     Asked,
 }
 
 /// The occurrences of an event that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All.
+    /// All occurrences.
     All,
     /// Occurrences that satisfy this expression in the kernel's filter language.
     Where(&'static str),
@@ -52,7 +53,7 @@ pub enum Filter {
 /// An event of the kernel that can be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracepoint {
-    /// Directory below `events`. Empty for the group of this project's own probes.
+    /// Directory below `events`. The text is empty for the group of this project's own probes.
     pub system: &'static str,
     /// Name of the event: its directory below `system`.
     pub name: &'static str,
@@ -89,7 +90,7 @@ const fn filtered(filter: Filter, tracepoint: Tracepoint) -> Tracepoint {
 pub const SPINNING: &str = "flags == 0 || flags == 1 || flags == 3 || flags == 5";
 const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
 
-/// The complete list.
+/// All events of the kernel that can be recorded, except the probes in [`PROBES`].
 pub const TRACEPOINTS: [Tracepoint; 20] = {
     use EventKind::*;
     use Slot::{FallbackType, Function, Gfp, Migratetype, Order, Ownership, Pfn, Refill};
@@ -136,7 +137,7 @@ pub const TRACEPOINTS: [Tracepoint; 20] = {
         useful("vmscan", DirectReclaimEnd, &[("nr_reclaimed", Pfn)]),
         useful("sched", SchedProcessFork, &[("child_pid", Pfn)]),
         filtered(KSWAPD, useful("sched", KswapdSwitchedOut, &[("prev_state", Pfn)])),
-        // The event of the marks around samples. The kernel always records this event.
+        // The event of the marks around samples. The kernel always records `raw_data`, the event of marks.
         Tracepoint { name: "raw_data", ..useful("ftrace", Marker, &[("id", Pfn)]) },
     ]
 };

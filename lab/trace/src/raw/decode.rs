@@ -8,7 +8,7 @@ use super::event_format::{EventFormat, Field};
 use super::ring_page::Record;
 use super::symbols::Symbols;
 
-/// The upper byte of the mark before a sample, and the upper byte of the mark after it.
+/// The upper byte of the mark before a sample, and the upper byte of the mark after the sample.
 const MARKS: [u64; 2] = [0x5a, 0x5b];
 /// First letters of the names of tasks whose switches are kept.
 const KSWAPD: &[u8] = b"kswapd";
@@ -212,8 +212,8 @@ impl Waits {
         true
     }
 
-    /// Whether to keep the end of a wait. The end does not show the kind of lock, so the end is kept if the
-    /// beginning was kept.
+    /// Whether to keep the end of a wait. The end of a wait does not show the kind of lock, so the end is
+    /// kept if the beginning of the wait was kept.
     fn end(&mut self, lock: u64) -> bool {
         if self.keeps_all {
             return true;

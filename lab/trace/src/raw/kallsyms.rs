@@ -18,10 +18,10 @@ pub(super) struct Symbol<'a> {
     pub(super) is_in_module: bool,
 }
 
-/// Calls `note` for each symbol of a text. Other lines are skipped.
+/// Calls `note` for each symbol of a text. Lines of another form are skipped.
 ///
 /// # Errors
-/// The text cannot be read.
+/// An error if the text cannot be read.
 pub(super) fn read(mut text: impl BufRead, mut note: impl FnMut(Symbol<'_>)) -> io::Result<()> {
     let mut line = Vec::new();
     loop {

@@ -169,9 +169,9 @@ impl<'page> Iterator for Records<'page> {
     }
 }
 
-/// Splits a record's header into the kind and the time difference. Both are C bit fields. The kind is the
-/// first field, so it has the lowest bits on little-endian machines, and the highest bits on big-endian
-/// machines.
+/// Splits a record's header into the kind and the time difference. The kind and the time difference are C bit
+/// fields. The kind is the first field, so it has the lowest bits on little-endian machines, and the highest
+/// bits on big-endian machines.
 const fn split(header: u32) -> (u32, u64) {
     if cfg!(target_endian = "big") {
         (header >> DELTA_BITS, (header & ((1 << DELTA_BITS) - 1)) as u64)
@@ -193,7 +193,7 @@ mod tests {
         PageLayout::parse(HEADER_PAGE, HEADER_EVENT).unwrap()
     }
 
-    /// Makes a page of a ring. Its data is `words`.
+    /// Makes a page of a ring. The data of the page is `words`.
     fn page(ts_ns: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut bytes = ts_ns.to_ne_bytes().to_vec();
         bytes.extend((flags | (words.len() as u64 * 4)).to_ne_bytes());

@@ -57,7 +57,8 @@ fn the_dump_in_the_book_is_the_file() {
     assert_eq!(all(reader.as_mut()), events());
     assert_eq!(reader.info().name.as_deref(), Some("example"));
     // Do not compare the bytes of the description and the offsets, because another version of the compressor
-    // may change them. The block is too small to be compressed, so its bytes must not change.
+    // may change these bytes and offsets. The block is too small to be compressed, so its bytes must not
+    // change.
     let block = |bytes: &[u8]| {
         let start = bytes.windows(4).position(|window| window == b"PGBK").expect("a block");
         let end = bytes.windows(4).position(|window| window == b"PGIX").expect("an index");

@@ -210,8 +210,8 @@ fn a_copy_that_was_cut_is_refused() {
     let mut refused = 0;
     for cut in (1..whole.len()).filter(|cut| whole.as_bytes()[cut - 1] == b'\n') {
         match plain(&whole[..cut]) {
-            // If a copy was cut off between two zones, only the reserve of a lower zone shows the missing
-            // zone.
+            // If a copy was cut off between two zones, only a lower zone's reserve shows that a zone is
+            // missing.
             Ok(machine) if zone_starts.contains(&cut) => {
                 let has_all = machine.zones.len() == 3;
                 assert_eq!(
@@ -221,7 +221,7 @@ fn a_copy_that_was_cut_is_refused() {
                     machine.assumed
                 );
             }
-            // This copy is cut off after the last field of a zone.
+            // A copy that is cut off after the last field of a zone is read without an error.
             Ok(machine) => assert_eq!(machine.zones.len(), 3, "cut at {cut}"),
             Err(error) => {
                 refused += 1;
@@ -280,7 +280,8 @@ fn the_batch_of_a_zone_shows_the_size_of_its_pages() {
     assert!(assumes(&plain(&of_4_kib).unwrap(), "batch 63 fits it"));
     let error = layout(&of_4_kib, &LayoutOptions::new().page_size(65_536)).unwrap_err();
     assert!(error.contains("--page-size 4K"), "{error}");
-    // A zone that grew after boot has a batch that is too small. Another zone shows the page size.
+    // A zone that grew after boot has a batch that is too small. A zone that did not grow shows the page
+    // size.
     let grown = text("zoneinfo-indented.txt");
     assert!(assumes(&plain(&grown).unwrap(), "batch 31 fits it"));
     // A small zone has the same batch under every page size.

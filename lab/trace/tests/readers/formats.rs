@@ -99,7 +99,8 @@ fn binary_and_text_of_one_recording_by_trace_cmd_agree() {
 #[test]
 fn binary_and_text_of_one_recording_by_perf_agree() {
     let text: Vec<_> = all(open(&path("formats/perf.data.txt.xz")).unwrap().as_mut());
-    // A file of perf lacks the addresses of functions, so it shows that a work item ran, but not which one.
+    // A file of perf lacks the addresses of functions, so the file shows that a work item ran, but not which
+    // work item.
     let work_is_any = |mut event: Event| {
         event.order = if event.work().is_some() { 0 } else { event.order };
         common(event)

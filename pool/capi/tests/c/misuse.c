@@ -208,7 +208,7 @@ static void wrong_config(void) {
     WRONG(backing, PAGESET_BACKING_HUGETLB; config.huge_page_bytes = 4096, EINVAL)
     CHECK(pageset_config_init(&config, 8) == EINVAL);
     CHECK(pageset_config_init(&config, 4097) == E2BIG);
-    /* This program is newer than the library. */
+    /* Simulate a program that is newer than the library. */
     memset(&longer, 1, sizeof longer);
     CHECK(pageset_config_init(&longer.known, sizeof longer) == 0 && longer.unknown == 0);
     longer.known.bytes = 4 * MIB;
@@ -236,7 +236,8 @@ int main(void) {
     CHECK(pageset_destroy(second) == 0);
     CHECK(pageset_validate(pool) == 0);
     CHECK(pageset_destroy(pool) == 0);
-    /* A destroyed pool, also after others have been made; and handles that never were valid. */
+    /* Use the handle of a destroyed pool, also after other pools were made. Use handles that were never
+     * valid. */
     wrong_handle(pool);
     second = make_pool();
     wrong_handle(pool);

@@ -17,9 +17,10 @@ void *__wrap_realloc(void *memory, size_t bytes);
 int __wrap_posix_memalign(void **memory, size_t align, size_t bytes);
 void __wrap_free(void *memory);
 
-/* Allocations until one fails, or -1. Whether all after it fail. The number of failed allocations, and of live
- * ones. */
+/* `left` is the number of allocations that succeed before one fails, or -1 if none fails. `failed` and `live`
+ * count the failed and the live allocations. */
 static long left = -1, failed, live;
+/* Whether all allocations after the failed one fail too. */
 static int is_lasting;
 
 static int is_refused(void) {
@@ -195,7 +196,8 @@ static int create(pageset_pool *unused) {
     return 0;
 }
 
-/* The n-th allocation fails, for every n, and then all from the n-th on. Returns how many are needed. */
+/* Fails the n-th allocation of an operation, for every n, and then all allocations from the n-th on. Returns the
+ * number of allocations that the operation needs. */
 static long for_every_allocation(pageset_pool *pool, int (*operation)(pageset_pool *)) {
     long n = 0;
     for (is_lasting = 0; is_lasting < 2; is_lasting++) {
@@ -226,7 +228,7 @@ static void heap(uint32_t fast_path) {
         failed = 0;
         left = 0;
         is_lasting = 1;
-        /* Some find no such block after `use_up_all`, and say so. */
+        /* After `use_up_all`, some operations find no block of their order, and return an error. */
         CHECK(need_none[index](pool) == 0 || held > 0);
         left = -1;
         if (failed) fprintf(stderr, "operation %lu asked for memory\n", (unsigned long)index);
@@ -270,7 +272,7 @@ static void address_space(void) {
     CHECK(room > 64 * MIB);
 }
 
-/* No thread can be started: the caller makes all of it resident. */
+/* Tests that the caller makes all memory resident if no thread can be started. */
 static void threads(void) {
     pageset_config config = without_thread(PAGESET_FAST_PATH_AUTO);
     pageset_pool *pool;
@@ -283,7 +285,7 @@ static void threads(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* The kernel sends SIGXFSZ besides the error, which would end the program. */
+/* Besides the error, the kernel sends SIGXFSZ, and this signal would end the program. */
 static void file_size(void) {
     pageset_config config = without_thread(PAGESET_FAST_PATH_AUTO);
     pageset_pool *pool;

@@ -32,7 +32,7 @@ static void blocks(pageset_pool *pool) {
     CHECK(kept == (char *)page + 4096 && set_bytes(kept, 3 * 4096) == 3 * 4096);
     CHECK(pageset_free_exact(pool, page, 5) == EINVAL);
     CHECK(pageset_shrink(pool, kept, 3, 0, 2, NULL) == 0);
-    /* Two pages, but no block, unless they are aligned. */
+    /* The two pages are a block only if they are aligned. */
     CHECK(pageset_free(pool, kept, 1) == 0 || pageset_free_exact(pool, kept, 2) == 0);
     CHECK(pageset_alloc_at(pool, 4096, 9, &page) == 0);
     CHECK(pageset_alloc_at(pool, 4096, 0, &kept) == EBUSY);
@@ -191,7 +191,8 @@ static void evicts(void) {
     CHECK(pageset_destroy(cache.pool) == 0);
 }
 
-/* 1 GiB, in pages of 1 GiB where the system has some. The test touches no page, so it needs no memory. */
+/* Allocates 1 GiB, in pages of 1 GiB where the system has some. The test touches no page, so it needs no
+ * memory. */
 static void gib(void) {
     pageset_config config;
     pageset_backing backing;
@@ -288,7 +289,8 @@ static void statistics(pageset_pool *pool) {
     CHECK(stats.nr_used == 16 && stats.pgalloc - stats.pgfree == 16 && stats.capacity_pages == 16384);
     CHECK(stats.bad_frees == 0 && stats.metadata_bytes > 0 && stats.array_drains_refused == 0);
     CHECK(pageset_free(pool, page, 4) == 0);
-    /* A program older than the library: the library writes nothing behind the program's struct. */
+    /* Simulate a program that is older than the library: the library must write nothing behind the
+     * program's struct. */
     memset(&part, 0x55, sizeof part);
     CHECK(pageset_get_stats(pool, &part, part_bytes) == 0);
     CHECK(part.struct_bytes == part_bytes && part.pgalloc == stats.pgalloc && part.pgfree == 0x5555555555555555u);
@@ -368,7 +370,7 @@ static void region(void) {
     CHECK(munmap(memory, 20 * MIB) == 0);
 }
 
-/* A program with a shorter config; each option differs from the default. */
+/* Simulates a program with a shorter config. Each option differs from the default. */
 static void configs(void) {
     pageset_config config;
     pageset_pool *pool;

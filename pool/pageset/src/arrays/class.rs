@@ -110,7 +110,7 @@ impl StackAt {
         Self(NonZeroU16::new(bytes as u16).unwrap())
     }
 
-    /// The distance from the start of the CPU's arrays, in bytes.
+    /// The distance of the stack from the start of the CPU's arrays, in bytes.
     #[inline(always)]
     #[cfg_attr(not(sequences), expect(dead_code, reason = "only sequences need it"))]
     pub(crate) const fn bytes(self) -> usize {

@@ -34,8 +34,8 @@ impl CpuArrays {
     }
 
     /// Takes all blocks in parts. For each part, waits for the lock, takes the part, unlocks, and then calls
-    /// `take`. Returns early if this thread itself holds the lock. In that case, the caller is a signal
-    /// handler that interrupted the holder, and would wait for ever.
+    /// `take`. Returns early if this thread itself holds the lock. The caller is a signal handler then, which
+    /// interrupted the holder of the lock, and would wait for ever.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
             // Take as many parts as there are now. Blocks that other threads put into the arrays later may
@@ -74,8 +74,8 @@ impl CpuArrays {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // Race: two threads try to lock at once. The second must not overwrite the first one's number, so
-        // this is a compare-exchange and no swap.
+        // Race: two threads try to lock at once. The second thread must not overwrite the number of the first
+        // thread, so the code uses a compare-exchange and no swap.
         self.lock.load(Relaxed) == 0 && self.lock.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
     }
 }
@@ -137,7 +137,7 @@ mod tests {
         held
     }
 
-    /// In every order of the steps, each block either has one owner or lies in the array once.
+    /// Tests that in every order of the steps, each block either has one owner or lies in the array once.
     #[test]
     fn no_block_is_lost_or_doubled() {
         let schedules = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());

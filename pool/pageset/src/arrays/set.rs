@@ -37,7 +37,7 @@ impl<const ENTRIES: usize> Stack<ENTRIES> {
 
 /// The bits of the head word that count entries.
 pub(crate) const COUNT_MASK: u64 = 0xffff;
-/// A pop adds this number to the head word: the number of pops grows by 1, and the number of blocks falls by
+/// A pop adds `POP_STEP` to the head word: the number of pops grows by 1, and the number of blocks falls by
 /// 1.
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 
@@ -173,8 +173,8 @@ impl<'a> View<'a> {
         self.take_last(part.capacity(), |entry| part.push_front(entry));
     }
 
-    /// Takes up to `limit` blocks, beginning with the block that was put last. The blocks are not counted as
-    /// pops. The caller must be the only thread that may change the stack now.
+    /// Takes up to `limit` blocks from the stack, beginning with the block that was put last. The blocks are
+    /// not counted as pops. The caller must be the only thread that may change the stack now.
     pub(super) fn take_last(&self, limit: usize, take: impl FnMut(Entry)) {
         let head = self.head.load(Relaxed);
         let count = (head & COUNT_MASK) as usize;

@@ -1,5 +1,6 @@
-//! Atomics, yielding, and a number for this thread. Usually the standard library provides them. In tests with
-//! shuttle, shuttle provides them, which may switch to another thread at each atomic operation.
+//! Atomics, yielding, and a number for this thread. Except in tests with shuttle, the standard library
+//! provides the atomics and the yielding. In tests with shuttle, shuttle provides both, and may switch to
+//! another thread at each atomic operation.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,14 +12,14 @@ pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(shuttle))]
 pub(super) use std::thread::yield_now;
 
-/// A number that identifies this thread and the signal handlers that run on it. The number is not 0. Very
+/// A number that identifies this thread and the signal handlers that run on it. The number is at least 1. Very
 /// rarely, two threads have the same number.
 #[cfg(not(shuttle))]
 #[inline]
 pub(super) fn this_thread() -> u32 {
     std::thread_local!(static HERE: u64 = const { 0 });
-    // The address of a thread-local differs between threads. These bits of the address also differ, unless
-    // two addresses are a multiple of 32 GiB apart.
+    // The address of a thread-local differs between threads. The number's bits of the address also differ,
+    // unless two addresses are a multiple of 32 GiB apart.
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 3) as u32 | 1)
 }
 

@@ -9,8 +9,8 @@ use crate::sys::node::{Binding, NodeSet};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, POOL_ALIGN, advice, hugetlb, node};
 
 impl Builder {
-    /// Maps the pool's memory. Also returns its backing. For `HugetlbOrThp` this is `Hugetlb` or `Thp`, and
-    /// otherwise the requested backing.
+    /// Maps the pool's memory. Returns the mapping and its backing. The backing is `Hugetlb` or `Thp` if the
+    /// settings ask for `HugetlbOrThp`, and otherwise the requested backing.
     pub(super) fn map(&self) -> Result<(Mapping, Backing), BuildError> {
         let Backing::HugetlbOrThp(size) = self.backing else {
             return Ok((self.map_as_asked()?, self.backing));
@@ -81,11 +81,12 @@ impl Builder {
         })
     }
 
-    /// Makes every huge page resident now. Without this step, a thread could later touch a reserved page and
-    /// get SIGBUS, because its node, its cpuset or its cgroup has too few huge pages.
+    /// Makes every huge page of the pool resident now. Without this step, a thread could later touch a
+    /// reserved page and get SIGBUS, because its node, its cpuset or its cgroup has too few huge pages.
     fn claim(&self, memory: &Mapping) -> Result<(), BuildError> {
         match advice::populate(memory, 0..self.bytes) {
-            // A kernel before 5.14 cannot populate memory. In this case, rely on the kernel's reservation.
+            // A kernel before 5.14 cannot populate memory. On such a kernel, rely on the reservation of huge
+            // pages.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.numa == Numa::FirstTouch => {
                 Ok(())
             }

@@ -76,14 +76,15 @@ impl<P: Deref<Target = [u8]>> PageBuffer<P> {
 }
 
 impl<P: DerefMut<Target = [u8]>> PageBuffer<P> {
-    /// The bytes behind those in use. Fill them, then call [`set_len`](Self::set_len).
+    /// The bytes behind the bytes in use. Fill these unused bytes, then call [`set_len`](Self::set_len).
     #[must_use]
     pub fn unused(&mut self) -> &mut [u8] {
         &mut self.pages[self.len..]
     }
 }
 
-/// Adds bytes to those in use. At the end of the pages, `write` adds fewer bytes than it was given, or none.
+/// Adds bytes to the bytes in use. At the end of the pages, `write` adds fewer bytes than it was given, or
+/// none.
 impl<P: DerefMut<Target = [u8]>> io::Write for PageBuffer<P> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let unused = self.unused();

@@ -42,7 +42,8 @@ impl<'p> PageCollections<'p> {
         Order::for_bytes(layout.size().max(layout.align()).max(1))
     }
 
-    /// The bytes of a run for a layout that no block serves. Only its alignment may be large.
+    /// The bytes of a run for a layout that no block serves. The layout may have a small size and a large
+    /// alignment.
     fn run_bytes(layout: Layout) -> usize {
         layout.size().max(1)
     }
@@ -55,7 +56,7 @@ impl<'p> PageCollections<'p> {
 }
 
 // SAFETY: a block stays at its address until it is deallocated, also when the allocator is moved or copied.
-// Copies refer to the same pool, so one copy may free a block of another.
+// Copies refer to the same pool, so one copy may free a block that another copy allocated.
 unsafe impl Allocator for PageCollections<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let pages = match Self::order(layout) {

@@ -33,7 +33,8 @@ pub struct Pages<'p> {
     span: Span,
 }
 
-/// Pages that no Rust value owns. [`Pages::into_raw`] returns them, so that a C interface can hand them out.
+/// Pages that no Rust value owns. [`Pages::into_raw`] returns such pages, so that a C interface can hand them
+/// out.
 ///
 /// The value from `into_raw` knows its pool, and other pools refuse it. Two values are equal if their frame
 /// numbers and page counts are equal, even if their pools differ.
@@ -46,9 +47,9 @@ pub struct RawPages {
 
 impl RawPages {
     /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. Any pool may take
-    /// them back. Returns `None` if the numbers are out of range. This function is for bindings to other
-    /// languages, which keep an address instead of a value. The function does not check whether such pages
-    /// exist.
+    /// these pages back. Returns `None` if the numbers are out of range. This function is for bindings to
+    /// other languages, which keep a page's address instead of a `RawPages`. The function does not check
+    /// whether such pages exist.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
@@ -119,12 +120,12 @@ fn first_byte(pool: &Inner, span: Span) -> NonNull<u8> {
 impl<'p> Pages<'p> {
     #[inline(always)]
     pub(crate) fn of_block(pool: &'p Inner, frame: u32, order: Order) -> Self {
-        // INVARIANT: the caller has just allocated this block.
+        // INVARIANT: the caller has just allocated the block at `frame`.
         Self { pool, span: Span::block(frame, order) }
     }
 
     pub(crate) fn of_run(pool: &'p Inner, frame: u32, count: u32) -> Self {
-        // INVARIANT: the caller has just allocated these frames.
+        // INVARIANT: the caller has just allocated the run's frames.
         Self { pool, span: Span::of(frame, count) }
     }
 
@@ -162,19 +163,20 @@ impl<'p> Pages<'p> {
         self.span.frames()
     }
 
-    /// Clears all pages. The beginning is cleared last, because programs usually touch it first.
+    /// Clears all pages. The beginning is cleared last, because programs usually touch the beginning first.
     pub(crate) fn clear(&mut self) {
         self.clear_part(0..self.page_count());
     }
 
-    /// Clears some of the pages. The first bytes are cleared last, because programs usually touch them first.
+    /// Clears some of the pages. The first bytes are cleared last, because programs usually touch the first
+    /// bytes first.
     pub(crate) fn clear_part(&mut self, pages: Range<usize>) {
         let bytes = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
         let outcome = pageset_pageops::clear(&mut self[bytes], Some(0));
         outcome.expect("pages are base pages, and begin with their first byte");
     }
 
-    /// Keeps only the pages `keep`, counted from 0, and frees the others at once. O(log pages).
+    /// Keeps only the pages `keep`, counted from 0, and frees the other pages at once. O(log pages).
     ///
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
@@ -183,7 +185,7 @@ impl<'p> Pages<'p> {
         self.pool.shrink(&mut self.span, keep);
     }
 
-    /// Keeps the first `at` pages and returns the others. Each part is freed when it is dropped. O(log
+    /// Keeps the first `at` pages and returns the other pages. Each part is freed when it is dropped. O(log
     /// pages).
     ///
     /// ```
@@ -208,8 +210,9 @@ impl<'p> Pages<'p> {
         Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
-    /// Adds pages that begin where these end, as the opposite of [`split_off`](Self::split_off). The pages
-    /// may also come from two allocations. O(log pages), and O(pages / 512) for large runs.
+    /// Adds the pages `next`, which must begin where these pages end, as the opposite of
+    /// [`split_off`](Self::split_off). The two values may come from two allocations. O(log pages), and
+    /// O(pages / 512) for large runs.
     ///
     /// ```
     /// use pageset::Pool;
@@ -223,8 +226,9 @@ impl<'p> Pages<'p> {
     /// ```
     ///
     /// # Errors
-    /// `next`, if it does not begin where these pages end, or belongs to another pool. Also in a child of
-    /// [`fork`](crate::Fork), and in a signal handler that interrupted an operation of the pool.
+    /// Returns `next` if `next` does not begin where these pages end, or belongs to another pool. Also
+    /// returns `next` in a child of [`fork`](crate::Fork), and in a signal handler that interrupted an
+    /// operation of the pool.
     pub fn join(&mut self, next: Self) -> Result<(), Self> {
         if !std::ptr::eq(self.pool, next.pool) || !self.pool.join(&mut self.span, next.span) {
             return Err(next);
@@ -235,11 +239,11 @@ impl<'p> Pages<'p> {
     }
 
     /// Frees these pages and gives their memory back to the system at once. Use this function for pages that
-    /// you do not need again soon, such as the pages of a balloon. The pool then knows that the pages are
-    /// zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the number of
-    /// bytes that went back. The number is 0 if this pool [gives no memory back](crate::Pool::trim), or if
-    /// the system keeps the pages. The number is also 0 in a child of [`fork`](crate::Fork), and in a signal
-    /// handler that interrupted an operation of the pool.
+    /// you do not need again soon, such as the pages of a balloon. The pool knows that pages that went back
+    /// are zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear these pages. Returns the
+    /// number of bytes that went back to the system. The result is 0 if this pool [gives no memory
+    /// back](crate::Pool::trim), or if the system keeps the pages. The result is also 0 in a child of
+    /// [`fork`](crate::Fork), and in a signal handler that interrupted an operation of the pool.
     ///
     /// ```
     /// use pageset::{Order, Pool};
@@ -259,9 +263,9 @@ impl<'p> Pages<'p> {
     }
 
     /// Gives the memory of some of these pages back to the system. The range `pages` counts from the first
-    /// page. This value still owns the pages: they read as zeros afterwards, and take memory again when they
-    /// are written. Returns the number of bytes that went back. The number is 0, and nothing has changed, in
-    /// the cases of [`discard`](Self::discard).
+    /// page. This value still owns the pages. The pages that went back read as zeros, and take memory again
+    /// when they are written. Returns the number of bytes that went back to the system. The result is 0, and
+    /// nothing has changed, in the cases that [`discard`](Self::discard) lists.
     ///
     /// ```
     /// use pageset::Pool;
@@ -281,7 +285,7 @@ impl<'p> Pages<'p> {
     }
 
     /// Gives up ownership without freeing the pages. [`from_raw`](Self::from_raw) takes the pages back. If
-    /// the pool is dropped before, its memory stays mapped.
+    /// the pool is dropped before the pages are taken back, the pool's memory stays mapped.
     #[must_use = "the pages are lost unless they are taken back by `from_raw`"]
     pub fn into_raw(self) -> RawPages {
         RawPages { pool: Some(self.pool.id), span: self.give_up() }
@@ -307,9 +311,9 @@ impl<'p> Pages<'p> {
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
     /// If a caller frees pages twice, the pool may notice the double free only when it empties the CPU's
-    /// array. The pool then refuses the pages, and counts them in
-    /// [`Stats::bad_frees`](crate::Stats::bad_frees). Until then, the same pages may have two owners.
-    /// [`from_raw_checked`](Self::from_raw_checked) checks before it takes pages back.
+    /// array. When the pool notices a double free, it refuses the pages, and counts the free in
+    /// [`Stats::bad_frees`](crate::Stats::bad_frees). Before the pool notices, the same pages may have two
+    /// owners. [`from_raw_checked`](Self::from_raw_checked) checks before it takes pages back.
     ///
     /// # Panics
     /// If these are pages of another pool, or lie beyond the pool's end.
@@ -330,11 +334,13 @@ impl<'p> Pages<'p> {
     /// - Free pages, which may lie in the array of a CPU.
     /// - A part of a block, because pages must come back as they were given up. There is one exception. After
     ///   a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know only which pages
-    ///   of a pageblock are in use, and not their blocks. In this case, the function accepts parts of blocks.
+    ///   of a pageblock are in use, and not their blocks. In such a pageblock, the function accepts parts of
+    ///   blocks.
     ///
-    /// The function also returns `None` if it cannot check the pages. No check is possible in a child of
-    /// [`fork`](crate::Fork), and in a signal handler whose thread was interrupted inside an operation of the
-    /// same pool. Use this function for debugging, and for callers in other languages. O(CPUs).
+    /// The function also returns `None` if it cannot check the pages. The function cannot check pages in a
+    /// child of [`fork`](crate::Fork), or in a signal handler whose thread was interrupted inside an
+    /// operation of the same pool. Use this function for debugging, and for callers in other languages.
+    /// O(CPUs).
     ///
     /// # Safety
     /// The caller promises the same as for `from_raw`, because the check accepts pages that were freed and

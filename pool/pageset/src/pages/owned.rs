@@ -71,13 +71,13 @@ impl PoolRef for Rc<Pool> {}
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
-/// `pages` were given up by a `Pages` value of `pool`, and this value is their only owner. `start` is the
-/// address of their first byte.
+/// A `Pages` value of `pool` gave `pages` up, and this value is the only owner of `pages`. `start` is the
+/// address of the first byte of `pages`.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages<P: PoolRef = Arc<Pool>> {
     pages: Span,
-    // Each owner counts itself next to the pool. So on another CPU, a look at the pool would wait for the
-    // count.
+    // The count of owners lies next to the pool. Owners on other CPUs change the count, so a read of the
+    // start from the pool would wait for the count's cache line.
     start: NonNull<u8>,
     pool: P,
 }
@@ -150,7 +150,7 @@ impl<P: PoolRef> OwnedPages<P> {
     /// Does the same as [`Pages::join`].
     ///
     /// # Errors
-    /// `next`, in the cases of `Pages::join`.
+    /// Returns `next` if [`Pages::join`] would return it.
     pub fn join(&mut self, next: Self) -> Result<(), Self> {
         let is_same = std::ptr::eq(&raw const *self.pool, &raw const *next.pool);
         if !is_same || !self.pool.inner().join(&mut self.pages, next.pages) {
@@ -203,8 +203,9 @@ impl<P: PoolRef> Deref for OwnedPages<P> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the pool is mapped as long as this value lives. Its bytes are initialised, by the system or
-        // by an earlier owner. By the invariant, this value is the only owner of these pages.
+        // SAFETY: the pool is mapped as long as this value lives. The pool's bytes are initialised, by the
+        // system or by an earlier owner of the pages. By the invariant, this value is the only owner of these
+        // pages.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.page_count() * PAGE_BYTES) }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::AllocError;
 use crate::{OwnedPages, Pages};
 
 impl Pool {
-    /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
+    /// Allocates a block of `2^order` pages, aligned to its size. The contents of the block are unspecified.
     ///
     /// O(1) if this CPU's array has a block. Otherwise the thread takes the base's lock and moves up to half
     /// an array of blocks.
@@ -20,7 +20,7 @@ impl Pool {
     /// are freed a little later.
     ///
     /// # Errors
-    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`],
+    /// Returns [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`] or
     /// [`AllocError::WouldBlock`].
     #[inline]
     pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
@@ -55,7 +55,7 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Does the same as [`alloc`](Self::alloc), and returns pages that keep the pool alive. Use it for
+    /// Does the same as [`alloc`](Self::alloc), and returns pages that keep the pool alive. Use this call for
     /// buffers that outlive the code that made them. [`Pages::into_owned`] does the same for other
     /// allocations.
     ///
@@ -94,8 +94,8 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the base. If the base has none or the capacity is used up, drains
-    /// the arrays and tries again.
+    /// Allocates one block directly from the base. If the base has no such block or the capacity is used up,
+    /// drains the arrays and tries again.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
         self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
     }
@@ -108,8 +108,8 @@ impl Inner {
     ) -> Result<Entry, AllocError> {
         self.alloc_charged(order, frames, &alloc).or_else(|_| {
             self.drain_arrays();
-            // Another thread may have taken blocks out of the base for a moment, to return or clear them.
-            // Wait until the blocks are back.
+            // Another thread may have taken blocks out of the base for a moment, to discard or clear the
+            // blocks. Wait until the blocks are back in the base.
             let _all_there = self.returning.lock();
             self.alloc_charged(order, frames, &alloc)
                 .inspect_err(|_| self.percpu.note_shortage(self.capacity.left()))

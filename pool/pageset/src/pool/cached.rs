@@ -34,8 +34,8 @@ impl CachedOrder {
 impl Pool {
     /// Takes a block from this CPU's array by a restartable sequence, and returns the block's first frame.
     /// `None` if this CPU's array is empty or missing, if locks protect the arrays, or in a child of
-    /// [`fork`](crate::Fork). In these cases, call [`alloc`](Self::alloc). This function never waits, never
-    /// makes a system call, and never panics.
+    /// [`fork`](crate::Fork). If the result is `None`, call [`alloc`](Self::alloc). This function never
+    /// waits, never makes a system call, and never panics.
     ///
     /// The block is allocated until it is passed to [`push_frame`](Self::push_frame) or
     /// [`Pages::from_raw`](crate::Pages::from_raw).
@@ -47,8 +47,8 @@ impl Pool {
 
     /// Frees a block into this CPU's array by a restartable sequence. Changes nothing and returns `false` if
     /// this CPU's array is full or missing, if locks protect the arrays, or in a child of
-    /// [`fork`](crate::Fork). In these cases, make [`Pages`](crate::Pages) of the block and drop them. This
-    /// function never waits, never makes a system call, and never panics.
+    /// [`fork`](crate::Fork). If the result is `false`, make [`Pages`](crate::Pages) of the block and drop
+    /// these pages. This function never waits, never makes a system call, and never panics.
     ///
     /// # Safety
     /// The caller promises the same as for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order

@@ -11,8 +11,8 @@ use crate::bell::Bell;
 pub(crate) struct Capacity {
     /// The most frames that users and arrays may have.
     limit: AtomicU64,
-    /// The number of frames that users and arrays have. A thread that changes this number rings the bell
-    /// afterwards.
+    /// The number of frames that users and arrays have. A thread that changes the number of charged frames
+    /// rings the bell afterwards.
     out: AtomicU64,
     /// The bell that wakes the pool's thread when the number of charged frames changes.
     pub(crate) bell: Bell,

@@ -1,9 +1,9 @@
-//! Checks whether the calling code may use a pool. Two kinds of callers may not. A child of `fork` may do
-//! only what [`Fork`](crate::Fork) says. A signal handler may have interrupted its thread inside an operation
-//! of the same pool.
+//! Checks whether the calling code may use a pool. Two kinds of callers may not use every operation. A child
+//! of `fork` may do only what [`Fork`](crate::Fork) says. A signal handler that interrupted its thread inside
+//! an operation of the same pool may take no lock of the pool.
 //!
 //! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]. An operation that
-//! takes no lock but changes memory or metadata gets them from [`Pool::in_parent`]. Dropping
+//! takes no lock but changes memory or metadata gets these parts from [`Pool::in_parent`]. Dropping
 //! [`Pages`](crate::Pages) uses [`Inner::enter`]. All other code reads only facts that never change.
 
 use super::{Inner, Pool};
@@ -142,7 +142,7 @@ mod tests {
         }),
     ];
 
-    /// Another thread of the parent starts or ends the pool's thread at the fork.
+    /// Simulates another thread of the parent that starts or ends the pool's thread at the fork.
     #[test]
     fn a_child_drops_a_pool_without_waiting_for_its_thread() {
         let pool = std::mem::ManuallyDrop::new(Pool::builder().size(16 << 20).build().unwrap());
@@ -154,7 +154,8 @@ mod tests {
         drop(std::mem::ManuallyDrop::into_inner(pool));
     }
 
-    /// The parent holds all its locks at the fork, and no thread of the child would unlock them.
+    /// Tests a child whose parent holds all locks of the pool at the fork. No thread of the child would
+    /// unlock these locks.
     #[test]
     fn a_child_waits_for_no_lock() {
         for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {

@@ -14,7 +14,8 @@ use crate::pages::Span;
 use crate::sys::advice::{Discarded, discard};
 use crate::sys::link;
 
-/// Says how frames must be freed later. The value is a bit of the list's words that no [`Span`] uses.
+/// How an operation must free frames that were left to it. The value is a bit of the list's words that no
+/// [`Span`] uses.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Deferred {
@@ -74,8 +75,8 @@ impl Inner {
         match span.order() {
             Some(order) => {
                 let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
-                // Frames that were cut from a larger run may be several blocks in the base. In this case,
-                // free them as a range.
+                // Frames that were cut from a larger run may be several blocks in the base. Free frames that
+                // may be several blocks as a range.
                 let freed = freed.or_else(|error| match order {
                     Order::MAX => self.base.free_range(frames),
                     _ => Err(error),
@@ -144,7 +145,8 @@ impl Inner {
         loop {
             link::set(&self.memory, span.frame(), first);
             // Race: handlers on two threads add spans at once. The later compare-exchange fails. No other
-            // thread has that span yet, so its thread writes the link again and retries.
+            // thread has the span of the failed exchange yet, so the failed thread writes the link again and
+            // retries.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,

@@ -71,8 +71,8 @@ impl Pool {
     ///
     /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
     /// pageblocks, so the pages of a busy program spread over more and more pageblocks.
-    /// [`resize`](Self::resize) has the same effect, and so has [`alloc_at`](Self::alloc_at) if the wanted
-    /// pages are in use.
+    /// [`resize`](Self::resize) spreads pages in the same way, and so does [`alloc_at`](Self::alloc_at) if
+    /// the wanted pages are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);
@@ -89,7 +89,8 @@ impl Pool {
     /// With [`Worker::None`], the call ends the thread, and waits until a scan that has begun is over.
     ///
     /// # Errors
-    /// The system's error if the thread cannot be started. In this case, the policy has not changed.
+    /// The system's error if the thread cannot be started. If the call returns an error, the policy has not
+    /// changed.
     pub fn set_returns(&self, returns: ReturnPolicy) -> io::Result<()> {
         let Ok((inner, _inside)) = self.enter() else { return Ok(()) };
         let _no_other_starts_or_ends_it = inner.worker.lock();
@@ -108,9 +109,10 @@ impl Pool {
 
     /// Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every
     /// address, as if built [pinned](crate::Builder::pinned). Use this call if you register the pool with a
-    /// device for a time. Pin the pool before you register it, and unpin it after you have unregistered it. A
-    /// pool that was built pinned has no thread that gives memory back. After unpinning it, call
-    /// [`set_returns`](Self::set_returns), which starts the thread, or [`tick`](Self::tick).
+    /// device for a time. Pin the pool before you register it with the device, and unpin the pool after you
+    /// have unregistered it. A pool that was built pinned has no thread that gives memory back. After you
+    /// unpin such a pool, call [`set_returns`](Self::set_returns), which starts the thread, or
+    /// [`tick`](Self::tick).
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
             // A thread that gives memory back checks the flag and discards the memory under this lock. Wait
@@ -198,8 +200,8 @@ impl Inner {
         outcome
     }
 
-    /// The end of the lowest `kept` pageblocks that are whole and resident. These pageblocks stay, because
-    /// the pool uses the lowest whole pageblocks first.
+    /// The end of the lowest `kept` pageblocks that are whole and resident. The lowest pageblocks stay,
+    /// because the pool uses the lowest whole pageblocks first.
     fn end_of_kept(&self, kept: usize) -> u32 {
         let is_resident = |block: &u32| {
             matches!(self.ledger.block(*block as usize), ReturnState::Resident | ReturnState::Idle)
@@ -265,7 +267,7 @@ impl Inner {
             };
             let is_isolated = may_go && self.isolate(block);
             // Continue the search below this pageblock. If this scan only marked the pageblock as idle, the
-            // next scan may give it back.
+            // next scan may give the pageblock back.
             searched.end = block;
             if is_isolated {
                 run.start = block;
@@ -304,7 +306,7 @@ impl Inner {
             Which::IdleSinceLastLook => self.populated_blocks.load(Relaxed).min(end)..end,
             Which::AllFree => 0..end,
         };
-        // Whether a whole free pageblock goes back or stays, `return_blocks` has already decided.
+        // `return_blocks` has already decided whether a completely free pageblock goes back or stays.
         let may_go = |block: &u32| which == Which::AllFree || !self.is_free(*block);
         let blocks = self.ledger.blocks_in_use(searched).filter(may_go);
         for frames in blocks.flat_map(|block| self.free_parts_of(block)) {

@@ -1,10 +1,11 @@
 //! Lets a child take its parent's pool over when the parent has ended, for example after daemon(3).
 //!
 //! The child has a copy of the memory and of the tables. Two races could make the copy wrong. First, another
-//! thread of the parent may be changing a table under a lock. So the thread that forks takes all locks of the
-//! pool before the fork. Second, threads change arrays without these locks. So the forking thread empties the
-//! arrays before the fork. The child forgets blocks that other threads put into arrays between that moment
-//! and the fork, and these blocks stay in use for ever.
+//! thread of the parent may be changing a table under a lock. To prevent the first race, the thread that
+//! forks takes all locks of the pool before the fork. Second, threads change arrays without these locks. To
+//! prevent the second race, the forking thread empties the arrays before the fork. The child forgets blocks
+//! that other threads put into arrays after this step and before the fork, and these blocks stay in use for
+//! ever.
 //!
 //! The child waits for the end of the process that owns the pool, because a pool can have only one owner.
 
@@ -85,7 +86,7 @@ impl std::error::Error for TakeOverError {
     }
 }
 
-/// All locks of a pool. Operations take them in this order.
+/// All locks of a pool. An operation takes several of these locks in the order of the fields.
 pub(crate) struct AllLocks<'a> {
     _worker: MutexGuard<'a, ()>,
     _looks: MutexGuard<'a, Look>,
@@ -129,8 +130,8 @@ thread_local! {
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
-/// Marks that this thread uses [`POOLS`]. `None` in a signal handler that interrupted its thread during such
-/// a use.
+/// Marks that this thread uses [`POOLS`]. `None` in a signal handler that interrupted its thread during a use
+/// of [`POOLS`].
 fn enter_pools() -> Option<Inside> {
     Inside::of(ptr::from_ref(&POOLS).addr())
 }
@@ -150,8 +151,8 @@ extern "C" fn before_fork() {
         let Ok(_inside) = pool.enter() else { continue };
         {
             // Race: another thread compares the arrays with the base (`validate`) while this thread drains
-            // the arrays. Both take this lock, so the later thread waits, and the comparison never sees half
-            // a drain.
+            // the arrays. Both threads take this lock, so the later thread waits, and the comparison never
+            // sees half a drain.
             let _no_look = pool.looks.lock();
             pool.drain_arrays();
         }
@@ -214,10 +215,10 @@ impl Pool {
     }
 
     /// Makes a child of `fork` the owner of its parent's pool, when the parent has ended. Waits up to `wait`
-    /// for the end of the parent. From then on, the pool works as it did in the parent. The child has the
-    /// pages that the forking thread had. The pages of the parent's other threads stay in use for ever.
-    /// Blocks that other threads put into arrays during the fork are also lost: usually few, and at most as
-    /// many as the arrays hold.
+    /// for the end of the parent. After the call, the pool works in this process as before in the parent. The
+    /// child has the pages that the forking thread had. The pages of the parent's other threads stay in use
+    /// for ever. Blocks that other threads put into arrays during the fork are also lost: usually few, and at
+    /// most as many as the arrays hold.
     ///
     /// Use this call in a program that builds its pool and then becomes a daemon:
     ///
@@ -235,9 +236,9 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A child can also take over the pool of its grandparent, if its parent did not. In the process that
-    /// owns the pool, this call does nothing. If the pool was registered with a device, register it again
-    /// afterwards.
+    /// A child can also take over the pool of its grandparent, if its parent did not take the pool over. In
+    /// the process that owns the pool, this call does nothing. If the pool was registered with a device,
+    /// register the pool again after this call.
     ///
     /// # Errors
     /// See [`TakeOverError`]. After an error nothing has changed, and the call may be repeated.

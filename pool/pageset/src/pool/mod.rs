@@ -79,20 +79,20 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// A pool of pages.
 ///
 /// All methods may be called from any thread. [`Pages`](crate::Pages) borrow from the pool, and
-/// [`OwnedPages`](crate::OwnedPages) keep it alive.
+/// [`OwnedPages`](crate::OwnedPages) keep the pool alive.
 ///
 /// Dropping a pool unmaps its memory. There is one exception: the program may still have pages from
 /// [`Pages::into_raw`](crate::Pages::into_raw), or may have forgotten pages. A device or other code may use
-/// their addresses, so the memory and the tables stay until the program ends. If `stats().nr_used` is 0, no
-/// such pages exist.
+/// the addresses of such pages, so the pool's memory and tables stay until the program ends. If
+/// `stats().nr_used` is 0, no such pages exist.
 ///
 /// # Signal handlers
-/// A signal handler may allocate pages and drop them. The handler may have interrupted its thread inside an
-/// operation of the same pool. In that case, an allocation that this CPU's array cannot serve returns
-/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later.
-/// Other methods then do nothing, as in a child of [`Fork`](crate::Fork). So no method waits for the
-/// operation that the handler interrupted. A handler must not call [`Pool::populate`] or [`Pool::backing`],
-/// and must not build or drop a pool.
+/// A signal handler may allocate pages and drop them. If the handler interrupted its thread inside an
+/// operation of the same pool, an allocation that this CPU's array cannot serve returns
+/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later. In
+/// such a handler, other methods do nothing, as in a child of [`Fork`](crate::Fork). No method waits for the
+/// operation that a signal handler interrupted. A handler must not call [`Pool::populate`] or
+/// [`Pool::backing`], and must not build or drop a pool.
 pub struct Pool {
     /// The pool's thread, if it has one. `drop` stops the thread before it drops the last reference to
     /// `inner`. A child of `fork` must not wait for this lock, and must not drop the parent's thread.
@@ -142,7 +142,7 @@ pub(crate) struct Inner {
     pub(crate) worker: Lock<()>,
     /// Allows only one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
-    /// The number of pageblocks out of service. The ledger marks them as `Retired`.
+    /// The number of pageblocks out of service. The ledger marks pageblocks out of service as `Retired`.
     pub(crate) retired: Lock<usize>,
     /// A thread holds this lock while it isolates free blocks for a moment, to discard or clear them.
     pub(crate) returning: Lock<()>,
@@ -158,8 +158,9 @@ pub(crate) struct Inner {
     pub(crate) hand_over: Option<HandOver>,
 }
 
-// A pool calls `on_shortage` and `progress` only between its own changes, and holds no lock of its tables. So
-// the pool still works after these functions panic. Pages refer to these types, so the same holds for pages.
+// A pool calls `on_shortage` and `progress` only between its own changes, and holds no lock of its tables.
+// The pool therefore still works after `on_shortage` or `progress` has panicked. Pages refer to the pool, and
+// still work too.
 impl UnwindSafe for Pool {}
 impl RefUnwindSafe for Pool {}
 impl RefUnwindSafe for Inner {}
@@ -170,7 +171,7 @@ impl Inner {
         self.capacity.out() == 0
     }
 
-    /// Whether users still have pages when the pool is dropped. In that case, its memory must stay mapped.
+    /// Whether users still have pages when the pool is dropped. The memory of such a pool must stay mapped.
     fn has_raw_pages(&self) -> bool {
         let _inside = self.enter();
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
@@ -262,9 +263,9 @@ impl Pool {
     }
 
     /// The file of a pool with [`Backing::Memfd`] or [`Backing::Hugetlb`]. Another process can map the file,
-    /// and find pages by their [offset](crate::Pages::offset). The file's size is sealed. Its contents are
-    /// not sealed, because the pool writes to them. If the file has huge pages, a mapping must consist of
-    /// whole huge pages, and `write` to the file fails.
+    /// and find pages by their [offset](crate::Pages::offset). The file's size is sealed. The file's contents
+    /// are not sealed, because the pool writes to the file. If the file has huge pages, a mapping must
+    /// consist of whole huge pages, and `write` to the file fails.
     ///
     /// # Safety
     /// No process may use this descriptor to touch memory that has another user:
@@ -272,7 +273,7 @@ impl Pool {
     /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process writes to
     ///   these bytes or punches a hole there, neither through the file nor through a mapping of it. If the
     ///   reference is exclusive, no process reads these bytes through a mapping either.
-    /// - No process changes the bytes of free pages, because the pool remembers which of them are zero.
+    /// - No process changes the bytes of free pages, because the pool remembers which free pages are zero.
     ///
     /// If several processes use the same bytes at the same time, access them through
     /// [`Pages::as_ptr`](crate::Pages::as_ptr) and not through references.
@@ -292,8 +293,8 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if self.inner.is_in_child() {
-            // A child does not have the pool's thread, so do not wait for it. Do not unmap memory either:
-            // with `Fork::Hide`, the child may have other memory at these addresses.
+            // A child does not have the pool's thread, so do not wait for the thread. Do not unmap memory
+            // either: with `Fork::Hide`, the child may have other memory at these addresses.
             std::mem::forget(self.inner.clone());
             return;
         }

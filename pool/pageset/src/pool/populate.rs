@@ -65,7 +65,7 @@ impl Pool {
     /// contents, so the pool may be in use. Each pageblock of 2 MiB that was used becomes resident as a
     /// whole. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1,
     /// unless the pool is hugetlb. For a [pinned](crate::Builder::pinned) pool that is not hugetlb, the call
-    /// does nothing, because a device may use the pages. Takes about 100 µs for each 2 MiB.
+    /// does nothing, because a device may use the pages. The system needs about 100 µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);
@@ -175,7 +175,8 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
             }
             let end = (start + CHUNK_BYTES).min(self.total);
             let blocks = start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-            // Set this number first, so that no scan gives the memory back that is being populated.
+            // Raise `populated_blocks` before the system call, so that no scan gives back memory that this
+            // thread populates.
             self.inner.populated_blocks.fetch_max(blocks.end as u32, Relaxed);
             let outcome = advice::populate(&self.inner.memory, start..end);
             let Ok(mut state) = self.state.lock() else { return };

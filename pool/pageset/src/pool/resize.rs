@@ -18,9 +18,9 @@ impl Pool {
     /// To shrink, the pool takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes`
     /// are in service. The memory of these pageblocks goes back to the system (except for a pool that [gives
     /// no memory back](Self::trim)), but their address space stays reserved. If too few pageblocks are free,
-    /// more than `bytes` stay in service, although the capacity falls to `bytes`. In this case, call `resize`
-    /// again after pages were freed. Until then, allocations may still get pages at the pool's end. To grow,
-    /// the pool puts the lowest pageblocks back into service first.
+    /// more than `bytes` stay in service, although the capacity falls to `bytes`. To take more memory out of
+    /// service, call `resize` again after pages were freed. Until this second call, allocations may still get
+    /// pages at the pool's end. To grow, the pool puts the lowest pageblocks back into service first.
     pub fn resize(&self, bytes: usize) -> usize {
         let (inner, _inside) = match self.enter() {
             Ok(entered) => entered,

@@ -17,9 +17,9 @@ impl Pool {
     /// Does the same as [`alloc_exact`](Self::alloc_exact) for a number of bytes. A run of more than 4 MiB
     /// takes the first free pageblocks that are contiguous. The search costs O(pool / 2 MiB). The unused rest
     /// of the last pageblock stays free. The run begins at a multiple of 2 MiB if enough free pageblocks are
-    /// contiguous, and the rest is at most an eighth of the run. If the rest would be more, the run begins
-    /// behind the last such run, so that runs of any length fill the pool. For aligned runs, call
-    /// [`alloc_run_aligned`](Self::alloc_run_aligned).
+    /// contiguous, and the rest is at most an eighth of the run. If the rest would be more than an eighth of
+    /// the run, the run begins behind the last run of this kind, so that runs of any length fill the pool.
+    /// For aligned runs, call [`alloc_run_aligned`](Self::alloc_run_aligned).
     ///
     /// ```
     /// use pageset::Pool;
@@ -49,8 +49,8 @@ impl Pool {
     /// power of two.
     ///
     /// A pool begins at a multiple of 4 MiB, and a pool of 1 GiB or more at a multiple of 1 GiB if there is
-    /// enough address space. If `align` is more than that, the pool looks for a run that is longer by
-    /// `align`, and frees its ends.
+    /// enough address space. If the pool's beginning is no multiple of `align`, the pool looks for a run that
+    /// is longer than `bytes` by `align`, and frees the two ends of this run.
     ///
     /// ```
     /// use pageset::Pool;
@@ -87,10 +87,10 @@ impl Pool {
         self.unspecified(count, 1)
     }
 
-    /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. Its contents are
+    /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. The contents are
     /// unspecified. If there is enough address space, a pool of 1 GiB or more itself begins at a multiple of
-    /// 1 GiB. With hugetlb, the memory is then one huge page of 1 GiB or 512 huge pages of 2 MiB. With `Thp`,
-    /// 512 transparent huge pages can back it. See [`Backing`](crate::Backing) and
+    /// 1 GiB. In such a pool, the allocated memory is one hugetlb page of 1 GiB, or 512 hugetlb pages of 2
+    /// MiB, or with `Thp` up to 512 transparent huge pages. See [`Backing`](crate::Backing) and
     /// [`collapse`](Self::collapse).
     ///
     /// ```
@@ -109,7 +109,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::NoRun`] if no such 1 GiB is free. Otherwise the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::NoRun`] if no contiguous, aligned 1 GiB is free. Otherwise the errors of
+    /// [`alloc`](Self::alloc).
     pub fn alloc_gib(&self) -> Result<Pages<'_>, AllocError> {
         let frames = HugePageSize::Gib1.bytes() / PAGE_BYTES;
         Ok(self.handed_out(self.run_of(frames, frames)?))
@@ -168,7 +169,7 @@ impl Pool {
     /// Allocates a run without telling the ledger. The run begins at a multiple of `align` pages from the
     /// pool's start.
     fn run_of(&self, count: usize, align: usize) -> Result<Pages<'_>, AllocError> {
-        // No page has a higher number, so a larger alignment means the first page, too.
+        // Every page number is below 2^30, so a larger alignment also allows only the pool's first page.
         let align = align.min(1 << 30) as u32;
         self.inner().or_reclaimed(count, || {
             let (inner, _inside) = self.enter()?;
@@ -208,8 +209,8 @@ impl Inner {
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, align, none).or_else(|_| {
             self.drain_arrays();
-            // Another thread may have taken blocks out of the base for a moment, to return or clear them.
-            // Wait until the blocks are back.
+            // Another thread may have taken blocks out of the base for a moment, to discard or clear the
+            // blocks. Wait until the blocks are back in the base.
             let _all_there = self.returning.lock();
             self.charged_run(frames, align, none)
         })?;
@@ -229,7 +230,7 @@ impl Inner {
         })
     }
 
-    /// Keeps the pages `keep` and frees the others.
+    /// Keeps the pages `keep` of a span and frees the span's other pages.
     ///
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
@@ -237,15 +238,15 @@ impl Inner {
         let (first, count) = (span.frame(), span.count());
         assert!(keep.start < keep.end && keep.end <= count as usize, "keep {keep:?} of {count} pages");
         let (start, end) = (keep.start as u32, keep.end as u32);
-        // Change the span first. If a panic comes before the other pages are freed, the pool loses these
-        // pages, and does no other harm.
+        // Change the span first. If a panic comes before the other pages are freed, the pool only loses these
+        // pages.
         *span = Span::of(first + start, end - start);
         self.free_frames(first..first + start);
         self.free_frames(first + end..first + count);
     }
 
-    /// Makes one run of two that lie side by side. Returns whether the first span now has all frames. If not,
-    /// both are unchanged.
+    /// Joins two runs that lie side by side. Returns whether `span` now has the frames of both runs. If the
+    /// result is `false`, both runs are unchanged.
     pub(crate) fn join(&self, span: &mut Span, next: Span) -> bool {
         if span.frames().end != next.frame() {
             return false;
@@ -257,7 +258,7 @@ impl Inner {
         true
     }
 
-    /// Keeps the first `at` pages and returns the others.
+    /// Keeps the first `at` pages of a span and returns the span's other pages.
     ///
     /// # Panics
     /// If one of the parts would be empty.

@@ -11,13 +11,13 @@ use crate::error::AllocError;
 impl Pool {
     /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages.
     /// This number is smaller than `count` if memory or capacity is short, or if the heap has no memory for
-    /// the list. Before the call returns fewer pages, it asks
-    /// [`Builder::on_shortage`](crate::Builder::on_shortage) for the missing bytes, until that function
+    /// the list. Before the call returns fewer pages than `count`, it asks the function of
+    /// [`Builder::on_shortage`](crate::Builder::on_shortage) for the missing bytes, until the function
     /// returns `false`. O(count).
     ///
     /// # Errors
-    /// If no page could be allocated: the errors of [`alloc`](Self::alloc), and
-    /// [`AllocError::HeapExhausted`].
+    /// The errors of [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], but only if no page could be
+    /// allocated.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.in_parent()?;
         let mut got = 0;
@@ -57,8 +57,8 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        // `None` in a signal handler that interrupted its thread inside an operation of the pool. The last
-        // allocation below then returns the error.
+        // `None` in a signal handler that interrupted its thread inside an operation of the pool. In such a
+        // handler, the last allocation of this function returns the error.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();
@@ -82,8 +82,8 @@ impl Pool {
         Ok(got)
     }
 
-    /// Allocates a page when this CPU's array is empty. If there is none, asks the program to free `count`
-    /// pages.
+    /// Allocates a page when this CPU's array is empty. If the pool has no free page, asks the program to
+    /// free `count` pages.
     #[doc(hidden)]
     pub fn alloc_first_of(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         let inner = self.inner();
@@ -92,11 +92,11 @@ impl Pool {
     }
 
     /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all its pages are
-    /// free. If some are not, empties all caches and tries again.
+    /// free. If some pages are not free, empties all caches and tries again.
     ///
     /// # Errors
-    /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`],
-    /// [`AllocError::Forked`], [`AllocError::WouldBlock`].
+    /// Returns [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`],
+    /// [`AllocError::Forked`] or [`AllocError::WouldBlock`].
     pub fn alloc_at(&self, frame: usize, order: Order) -> Result<Pages<'_>, AllocError> {
         let (inner, _inside) = self.enter()?;
         let (pfn, frames) = (Pfn(frame as u64), u64::from(order.frames()));
@@ -106,8 +106,8 @@ impl Pool {
         let frame = pfn.0 as u32;
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
-            // Another thread may have taken blocks out of the base for a moment, to return or clear them.
-            // Wait until the blocks are back.
+            // Another thread may have taken blocks out of the base for a moment, to discard or clear the
+            // blocks. Wait until the blocks are back in the base.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });
@@ -125,7 +125,8 @@ fn reserve(pages: &mut Vec<Pages<'_>>, more: usize) -> Result<(), AllocError> {
 }
 
 impl Inner {
-    /// The number of single pages that users could still get. Other threads may change it at any time.
+    /// The number of single pages that users could still get. Other threads may change the number of pages
+    /// that users could get at any time.
     fn left_frames(&self) -> usize {
         let free = self.capacity.limit().saturating_sub(self.capacity.out()) + self.percpu.frames();
         usize::try_from(free.min(u64::from(self.frames))).unwrap_or(usize::MAX)

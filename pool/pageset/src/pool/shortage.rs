@@ -20,7 +20,7 @@ impl fmt::Debug for OnShortage {
 
 thread_local! {
     /// Whether this thread runs the program's function now. An allocation inside the function does not call
-    /// it again, and fails instead.
+    /// the function again, and fails instead.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -49,7 +49,8 @@ impl Inner {
         }
     }
 
-    /// Asks the program to free pages. `false` if it frees none, or if there is no such function.
+    /// Asks the program to free pages. Returns `false` if the program frees no pages, or gave the pool no
+    /// function for it.
     #[cold]
     fn reclaim(&self, page_count: usize) -> bool {
         let Some(OnShortage(call)) = &self.on_shortage else { return false };
@@ -65,8 +66,9 @@ impl Pool {
     /// Limits the bytes that users and the CPUs' arrays may have together, up to the size of the pool. For a
     /// pool that can grow, build a larger pool with a smaller [capacity](crate::Builder::capacity), and raise
     /// the capacity later. Unused address space costs nearly nothing, and the pool uses its lowest pages
-    /// first. If more memory is in use than the new capacity, allocations fail until enough is freed, except
-    /// for blocks in this CPU's array. [`resize`](Self::resize) also gives memory back to the system. O(1).
+    /// first. If more memory is in use than the new capacity, allocations fail until enough memory is freed,
+    /// except for blocks in this CPU's array. [`resize`](Self::resize) also gives memory back to the system.
+    /// O(1).
     pub fn set_capacity(&self, bytes: usize) {
         if let Ok((inner, _inside)) = self.enter() {
             inner.capacity.set_limit((bytes.min(inner.memory.bytes()) / PAGE_BYTES) as u64);

@@ -32,7 +32,7 @@ pub struct Stats {
     pub nr_retired: u64,
     /// The most pages that users and arrays may have.
     pub capacity_pages: u64,
-    /// The largest order of a free block in the base. `None` if no page is free there.
+    /// The largest order of a free block in the base. `None` if no page is free in the base.
     pub largest_free_order: Option<Order>,
     /// How often an array or a bulk allocation fetched blocks from the base.
     pub array_refills: u64,
@@ -40,13 +40,13 @@ pub struct Stats {
     pub array_flushes: u64,
     /// How often the pool emptied the arrays of all CPUs.
     pub array_drains: u64,
-    /// How often a drain failed because the system refused membarrier(2). The cause is a filter of system
-    /// calls that was installed after the pool was built. Pages in arrays then neither form larger blocks nor
-    /// go back to the system.
+    /// How often a drain failed because the system refused membarrier(2). The system refuses this call if a
+    /// filter of system calls was installed after the pool was built. While drains fail, pages in arrays
+    /// neither form larger blocks nor go back to the system.
     pub array_drains_refused: u64,
     /// How often the kernel restarted a sequence, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Frees that the base refused: see [`Pages::from_raw`](crate::Pages::from_raw).
+    /// Number of frees that the base refused: see [`Pages::from_raw`](crate::Pages::from_raw).
     pub bad_frees: u64,
     /// Bytes cleared by `alloc_zeroed`.
     pub cleared_bytes: u64,
@@ -65,9 +65,9 @@ pub struct Stats {
 }
 
 impl Pool {
-    /// Counters and gauges of the pool. All are zero in a child of [`fork`](crate::Fork), and in a signal
-    /// handler that interrupted its thread inside an operation of this pool. O(CPUs + pool / 2 MiB), or
-    /// O(pool / 4 KiB) if no pageblock is free.
+    /// Counters and gauges of the pool. All numbers are zero in a child of [`fork`](crate::Fork), and in a
+    /// signal handler that interrupted its thread inside an operation of this pool. O(CPUs + pool / 2 MiB),
+    /// or O(pool / 4 KiB) if no pageblock is free.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Ok((inner, _inside)) = self.enter() else { return Stats::default() };

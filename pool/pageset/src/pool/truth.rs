@@ -22,8 +22,9 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// The page size of the mapping. For a pool with [`Backing::HugetlbOrThp`], it tells what the pool got.
-    /// 4096 means [`Backing::Thp`], because transparent huge pages do not change a mapping's page size.
+    /// The page size of the mapping. For a pool with [`Backing::HugetlbOrThp`], this page size tells which of
+    /// the two kinds the pool got. 4096 means [`Backing::Thp`], because transparent huge pages do not change
+    /// a mapping's page size.
     pub page_bytes: u64,
     /// Resident bytes of each NUMA node. Empty if the kernel does not tell.
     pub nodes: Vec<(u16, u64)>,
@@ -34,7 +35,7 @@ impl Pool {
     ///
     /// The call reads `/proc/self/smaps`. The time grows with the number of the process's mappings: some
     /// thousands of mappings take milliseconds. If the memory is the caller's, the figures cover all mappings
-    /// that overlap it.
+    /// that overlap this memory.
     ///
     /// # Errors
     /// The system's error if `/proc` cannot be read. [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap

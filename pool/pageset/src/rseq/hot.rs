@@ -15,8 +15,8 @@ use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 
-/// The facts that a restartable sequence needs to find its array. In a child of `fork`, all of them are zero,
-/// so every operation takes the slow path.
+/// The facts that a restartable sequence needs to find its array. In a child of `fork`, all these facts are
+/// zero, so every operation takes the slow path.
 ///
 /// # Invariants
 /// `arrays` points to at least `cpus` arrays, which live as long as this value.
@@ -97,7 +97,7 @@ impl HotPage {
 
 impl Drop for HotPage {
     fn drop(&mut self) {
-        // Forget the pool before other memory can be mapped at this address.
+        // Forget the pool before other memory can be mapped at the address of the pool's `Hot`.
         forget(self.hot());
     }
 }

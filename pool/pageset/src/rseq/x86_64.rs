@@ -25,12 +25,12 @@ pub(crate) fn restarts() -> u64 {
 const CPU_SHIFT: u32 = size_of::<CpuArrays>().trailing_zeros();
 const _: () = assert!(size_of::<CpuArrays>() == 1 << CPU_SHIFT);
 
-/// An area of this size has all fields that this module uses. Source: the size of `struct rseq` in Linux
-/// 4.18.
+/// A registered area of 20 bytes has all fields that this module uses. Source: the size of `struct rseq` in
+/// Linux 4.18.
 const AREA_BYTES_MIN: u32 = 20;
 
 /// The distance in bytes from each thread's thread pointer to its registered area. The function [`area`]
-/// finds it.
+/// finds the distance of the area.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area(NonZeroIsize);
 
@@ -41,12 +41,13 @@ impl Area {
     }
 }
 
-/// Finds the place of each thread's area. `None` if the C library registered no area: it is an old glibc or
-/// not glibc, or the tunable `glibc.pthread.rseq=0` is set.
+/// Finds the place of each thread's area. Returns `None` if the C library registered no area: the library is
+/// an old glibc or not glibc, or the tunable `glibc.pthread.rseq=0` is set.
 pub(crate) fn area() -> Option<Area> {
     let size = symbol::<u32>(c"__rseq_size")?;
     let offset = symbol::<isize>(c"__rseq_offset")?;
-    // At distance 0 lies the C library's own data of the thread. So 0 means that there is no area.
+    // At distance 0 lies the C library's own data of the thread. So a distance of 0 means that the thread has
+    // no rseq area.
     NonZeroIsize::new(offset).filter(|_| size >= AREA_BYTES_MIN).map(Area)
 }
 
@@ -61,8 +62,8 @@ fn symbol<T: Copy>(name: &std::ffi::CStr) -> Option<T> {
     Some(unsafe { address.cast::<T>().read() })
 }
 
-/// Reads the CPU that runs this thread from the thread's area, where the kernel writes it. Returns a number
-/// beyond all CPUs if the thread is not registered.
+/// Reads the number of the CPU that runs this thread from the thread's area. The kernel writes the number to
+/// the area. Returns a number beyond all CPUs if the thread is not registered.
 pub(crate) fn cpu(area: Area) -> usize {
     let cpu: u32;
     // SAFETY: an `Area` gives the place of this thread's registered area; the instruction only reads.
@@ -78,9 +79,9 @@ pub(crate) fn cpu(area: Area) -> usize {
 }
 
 /// Makes a sequence with its descriptor and its abort handler. The sequence begins at label 2, and the kernel
-/// can restart it between labels 4 and 5. The sequence executes the line `first`. Then the sequence finds
-/// this CPU's stack, or jumps to `without_arrays` if the CPU has no arrays. The caller's lines change a copy
-/// of the stack's head word. The store of this copy ends the sequence.
+/// can restart it between labels 4 and 5. The sequence executes the line `first`. After `first`, the sequence
+/// finds this CPU's stack, or jumps to `without_arrays` if the CPU has no arrays. The caller's lines change a
+/// copy of the stack's head word. The store of this copy ends the sequence.
 ///
 /// The sequence is one line of assembly, because the compiler counts lines as instructions when it decides
 /// what to inline. A pop and a push together take 1.7 ns if they are inlined, and 3.0 ns as calls (measured).
@@ -125,8 +126,8 @@ macro_rules! push_sequence {
 pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
     let entry: u32;
     // SAFETY: an `Area` gives the place of this thread's registered area. `Hot`'s invariant makes `arrays`
-    // valid for every CPU below `cpus`. The entries below the count lie inside the stack. Everything before
-    // the last store only reads.
+    // valid for every CPU below `cpus`. The entries below the count lie inside the stack. All instructions
+    // before the last store only read.
     unsafe {
         asm!(
             sequence!(
@@ -152,7 +153,7 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
     Entry::from_raw(entry)
 }
 
-/// Puts an entry on this CPU's stack. `false` if there is no room, or the CPU has no arrays.
+/// Puts an entry on this CPU's stack. Returns `false` if the stack has no room, or the CPU has no arrays.
 #[inline(always)]
 pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool {
     // SAFETY: as for `pop`. The entry is written to a slot behind the entries in use and below the capacity,
@@ -176,8 +177,9 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
     true
 }
 
-/// Puts a single page on this CPU's stack if `hot` is the process's [first pool](FIRST). `false` if there is
-/// no room, or if the CPU has no arrays. `None` if `hot` is another pool.
+/// Puts a single page on this CPU's stack if `hot` is the process's [first pool](FIRST). Returns
+/// `Some(false)` if the stack has no room, or if the CPU has no arrays. Returns `None` if `hot` belongs to
+/// another pool.
 #[inline(always)]
 pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
     // SAFETY: as for `push`. If the addresses are equal, `hot` belongs to the first pool. `hot` is borrowed,
@@ -217,9 +219,9 @@ pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
 #[inline(never)]
 pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batch: &mut Batch) {
     let taken: usize;
-    // SAFETY: as for `pop`. The copy may read up to three entries beyond the count: these lie in the stack,
-    // and the batch has room for them. Entries that were written to the batch before a restart are written
-    // again.
+    // SAFETY: as for `pop`. The copy may read up to three entries beyond the count. These entries lie in the
+    // stack, and the batch has room for them. Entries that were written to the batch before a restart are
+    // written again.
     unsafe {
         asm!(
             sequence!(
@@ -263,8 +265,8 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
 #[inline(never)]
 pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch) {
     let pushed: usize;
-    // SAFETY: as for `push`. The copy may read up to three entries beyond the batch's last: these lie in the
-    // batch's memory, and the stack has room for them behind its capacity.
+    // SAFETY: as for `push`. The copy may read up to three entries beyond the batch's last entry. These
+    // entries lie in the batch's memory, and the stack has room for them behind its capacity.
     unsafe {
         asm!(
             sequence!(

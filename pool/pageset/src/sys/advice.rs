@@ -27,8 +27,8 @@ pub(crate) enum Discarded {
     No,
 }
 
-/// Gives a range of bytes, counted from the mapping's start, back to the system. If the system takes the
-/// bytes, they read as zero afterwards.
+/// Gives a range of bytes, counted from the mapping's start, back to the system. Bytes that the system took
+/// back read as zero after the call.
 ///
 /// The caller must own all pages of the range.
 pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {

@@ -18,9 +18,9 @@ type OfAddress = unsafe extern "C" fn(*mut c_void);
 /// The functions of the memory checkers that this process has.
 #[derive(Clone, Copy)]
 struct Tools {
-    /// The function that poisons a region, and the function that unpoisons it.
+    /// The function that poisons a region, and the function that unpoisons a region.
     region: Option<[OfRegion; 2]>,
-    /// The function that acquires an address, and the function that releases it.
+    /// The function that acquires an address, and the function that releases an address.
     address: Option<[OfAddress; 2]>,
     is_memcheck: bool,
 }
@@ -29,7 +29,7 @@ struct Tools {
 static TSAN: OnceLock<[OfAddress; 2]> = OnceLock::new();
 
 /// Tells ThreadSanitizer that this thread holds the lock of a value. ThreadSanitizer does not see the pool's
-/// locks, because the pool is not instrumented, but it sees the pool's calls of `memcpy`.
+/// locks, because the pool is not instrumented. But ThreadSanitizer sees the pool's calls of `memcpy`.
 #[inline]
 pub(crate) fn note_locked<T>(value: &T) {
     if let Some([acquire, _]) = TSAN.get() {
@@ -91,8 +91,8 @@ impl Tools {
 }
 
 impl Checked {
-    /// Finds the memory checkers of this process, to tell them about the pages of this mapping. `None` if the
-    /// process has no memory checker.
+    /// Finds the memory checkers of this process, to tell them about the pages of this mapping. Returns
+    /// `None` if the process has no memory checker.
     pub(crate) fn new(memory: &Mapping) -> Option<Self> {
         let tools = Tools::find()?;
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })

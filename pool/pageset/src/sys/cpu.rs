@@ -7,7 +7,8 @@ pub(crate) fn possible() -> usize {
     host::possible_cpus().or_else(host::usable_cpus).unwrap_or(1).clamp(1, 8192)
 }
 
-/// The number of CPUs that this thread may run on now. The number of all CPUs if the kernel does not say.
+/// The number of CPUs that this thread may run on now. If the kernel does not report which CPUs the thread
+/// may run on, the number of all CPUs.
 pub(crate) fn usable() -> usize {
     host::usable_cpus().or_else(host::possible_cpus).unwrap_or(1)
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The most bytes of a line that `show` gets. Only lines with file names are longer.
+/// The most bytes of a line that `show` gets. Only lines with file names can be longer than 8192 bytes.
 const LINE_BYTES: usize = 8192;
 
 /// Passes the lines of a file to `show`. Cuts each line at its first byte that is not UTF-8, and after
@@ -62,7 +62,7 @@ mod tests {
 
     impl Read for Slow<'_> {
         fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-            // Miri takes a thousand times as long, so it reads more at a time.
+            // Miri takes a thousand times as long, so the reader returns more bytes at a time under miri.
             let count = to.len().min(if cfg!(miri) { 700 } else { 7 });
             (&mut self.0).read(&mut to[..count])
         }

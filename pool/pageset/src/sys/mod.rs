@@ -1,7 +1,8 @@
 //! Calls of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
 //!
 //! Only this module, `rseq/`, `tables` and the type `Pages` have unsafe code. The folder `kernel` makes the
-//! system calls. Under miri, the folder `miri` replaces `kernel`. The rest of this module is common to both.
+//! system calls. Under miri, the folder `miri` replaces `kernel`. The other files of this module are used
+//! with both folders.
 
 use std::io;
 
@@ -36,8 +37,8 @@ pub(crate) use host::Mapping;
 #[cfg(test)]
 pub(crate) use host::TEST_ROUNDS;
 
-/// Keeps the pool's code loaded until the process ends, even if the process closes the library that contains
-/// the code.
+/// Keeps the pool's code loaded until the process ends, even if the process closes the library that has the
+/// code.
 pub(crate) fn stay_loaded() {
     host::stay_loaded();
 }
@@ -93,7 +94,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// All changes. A change's number is its index here.
+    /// All changes. A change's number is its index in this table.
     #[cfg_attr(miri, expect(dead_code, reason = "there is no kernel that a change would be undone in"))]
     pub(in crate::sys) const ALL: [Self; 3] = [Self::Hidden, Self::Locked, Self::Bound];
 }

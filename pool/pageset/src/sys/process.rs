@@ -5,8 +5,8 @@ use std::io;
 
 use super::{host, lines};
 
-/// Registers functions that run before each fork of this process, after it in the parent, and after it in the
-/// child. Only the C library's `fork` runs these functions.
+/// Registers functions that run before each fork of this process, after each fork in the parent, and after
+/// each fork in the child. Only the C library's `fork` runs these functions.
 pub(crate) fn at_forks(
     before: extern "C" fn(),
     in_parent: extern "C" fn(),
@@ -65,7 +65,7 @@ fn parse(line: &str) -> Option<Status> {
     // The second field is the process's name in brackets. The name itself may contain spaces and brackets.
     let (_, fields) = line.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    // The fields before this point were cut off, so the third field of the line comes first.
+    // The first two fields were cut off above, so the third field of the line comes first.
     let state = fields.next()?.chars().next()?;
     let threads = fields.nth(16)?.parse().ok()?;
     let begun = fields.nth(1)?.parse().ok()?;

@@ -30,7 +30,7 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Moves a value to the heap, and makes the first reference to it.
+    /// Moves a value to the heap, and makes the first reference to the value.
     pub(crate) fn new(value: T) -> Result<Self, HeapExhausted> {
         let mut list = heap::with_room(1)?;
         list.push(Owned { owners: AtomicUsize::new(1), value });
@@ -47,7 +47,7 @@ impl<T> Shared<T> {
     /// parent's thread, so no other code would drop the reference.
     ///
     /// # Safety
-    /// A lost reference exists, and no other code will drop it.
+    /// A lost reference exists, and no other code will drop the lost reference.
     pub(crate) unsafe fn drop_lost(&self) {
         // SAFETY: the caller promises that a lost reference exists, and that no other code drops it. This
         // copy takes the place of the lost reference.
@@ -55,7 +55,7 @@ impl<T> Shared<T> {
     }
 
     fn owned(&self) -> &Owned<T> {
-        // SAFETY: by the invariant, the box lives as long as this reference.
+        // SAFETY: by the invariant of `Shared`, the box lives as long as this reference.
         unsafe { self.0.as_ref() }
     }
 }

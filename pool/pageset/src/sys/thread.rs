@@ -1,5 +1,5 @@
 //! Sets the signal mask, the CPUs and the scheduling policy of the pool's thread. Without this module, the
-//! thread would inherit them from the thread that builds the pool.
+//! pool's thread would inherit these settings from the thread that builds the pool.
 
 use super::host;
 pub(crate) use super::host::SignalsBlocked;
@@ -9,7 +9,7 @@ pub(crate) fn block_signals() -> SignalsBlocked {
     host::block_signals()
 }
 
-/// Runs `start` with all signals blocked for the calling thread. A thread that `start` starts has them
+/// Runs `start` with all signals blocked for the calling thread. A thread that `start` starts has all signals
 /// blocked for its whole life. So the new thread never runs a signal handler of the program, and never takes
 /// a signal that the program waits for.
 pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {

@@ -18,14 +18,14 @@ pub(crate) enum Bytes {
 
 /// Whether valgrind's memcheck runs this process. Always `false` on processors other than x86-64.
 ///
-/// Only memcheck answers this request. So under callgrind, the pool informs no tool, and callgrind counts
-/// only the pool's own instructions.
+/// Only memcheck answers this request. Under callgrind, the pool therefore informs no tool, and callgrind
+/// counts only the pool's own instructions.
 pub(crate) fn is_memcheck() -> bool {
     let byte = 0_u8;
     request(Bytes::Defined as usize, (&raw const byte).addr(), 1) != 0
 }
 
-/// Tells memcheck what to assume about bytes. Valgrind's other tools ignore this.
+/// Tells memcheck what to assume about bytes. Valgrind's other tools ignore this request.
 pub(crate) fn tell(start: *const u8, bytes: usize, are: Bytes) {
     request(are as usize, start.addr(), bytes);
 }
@@ -35,8 +35,9 @@ pub(crate) fn tell(start: *const u8, bytes: usize, are: Bytes) {
 fn request(code: usize, first: usize, second: usize) -> usize {
     let words = [code, first, second, 0, 0, 0];
     let answer;
-    // SAFETY: the four rotations turn the register by 128 bits in all, so it keeps its value. The last
-    // instruction exchanges a register with itself. Valgrind reads `words`, and changes only its own records.
+    // SAFETY: the four rotations turn the register by 128 bits in all, so the register keeps its value. The
+    // last instruction exchanges a register with itself. Valgrind reads `words`, and changes only its own
+    // records.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3; rol rdi, 13; rol rdi, 61; rol rdi, 51; xchg rbx, rbx",

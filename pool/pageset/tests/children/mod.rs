@@ -16,8 +16,8 @@ pub(crate) fn fork(work: impl FnOnce()) -> libc::pid_t {
     pid
 }
 
-/// Waits for a child. Returns its exit status, which is 101 after a panic. If a signal ended the child,
-/// returns minus the signal's number.
+/// Waits for a child. Returns the child's exit status, which is 101 after a panic. If a signal ended the
+/// child, returns minus the signal's number.
 pub(crate) fn status_of(pid: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: the call waits for a child, and `status` outlives the call.

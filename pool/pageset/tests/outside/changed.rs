@@ -39,8 +39,8 @@ fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     block(pool)
 }
 
-/// The line of `/proc/self/smaps` that begins with `key`, for the mapping that contains an address. For an
-/// empty key, the mapping's first line.
+/// The line of `/proc/self/smaps` that begins with `key`, for the mapping that contains an address. If `key`
+/// is empty, returns the mapping's first line.
 fn smaps(address: usize, key: &str) -> String {
     let text = fs::read_to_string("/proc/self/smaps").unwrap();
     let mut is_inside = false;
@@ -140,7 +140,7 @@ fn what_a_user_discards_reads_as_zero_and_the_next_owner_gets_what_was_asked_for
         (Backing::Plain, libc::MADV_DONTNEED),
         (Backing::Thp, libc::MADV_DONTNEED),
         (Backing::Memfd, libc::MADV_REMOVE),
-        // The kernel may take these pages when it needs memory, until the program writes to them.
+        // Until the program writes to these pages, the kernel may take the pages when it needs memory.
         (Backing::Plain, libc::MADV_FREE),
     ] {
         let pool = pool(backing);
@@ -259,8 +259,8 @@ fn a_userfaultfd_passes_to_the_next_owner_unless_it_is_unregistered() {
     }
 }
 
-/// A process that has a pool's file can read the whole pool. So if virtual machines must not read each
-/// other's memory, each needs a pool of its own.
+/// Tests that a process that has a pool's file can read the whole pool. If virtual machines must not read
+/// each other's memory, each virtual machine therefore needs a pool of its own.
 #[test]
 fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let [pool, other] = [(); 2].map(|()| pool(Backing::Memfd));

@@ -39,14 +39,14 @@ fn a_collection_may_have_any_alignment() {
         for bytes in [0, 1, 5 * MIB] {
             let layout = Layout::from_size_align(bytes, align).unwrap();
             let zeros = pages.allocate_zeroed(layout).unwrap();
-            // SAFETY: just allocated, and zeroed.
+            // SAFETY: the block was just allocated and zeroed.
             assert!(unsafe { zeros.as_ref() }.iter().all(|byte| *byte == 0));
             let dirty = pages.allocate(layout).unwrap();
             // SAFETY: as above.
             unsafe { dirty.cast::<u8>().write_bytes(7, dirty.len()) };
             for block in [zeros, dirty] {
                 assert!(block.len() >= bytes && block.cast::<u8>().addr().get().is_multiple_of(align));
-                // SAFETY: allocated with this layout, and freed once.
+                // SAFETY: the block was allocated with this layout, and is freed once.
                 unsafe { pages.deallocate(block.cast(), layout) };
             }
         }

@@ -1,6 +1,6 @@
-//! Tests CPUs that a process may not use, and CPUs that go offline while it runs. The tests use real cpusets
-//! and real hotplug if this machine allows them. A skipped test says so on standard error (`--nocapture`
-//! shows it).
+//! Tests CPUs that a process may not use, and CPUs that go offline while the process runs. The tests use real
+//! cpusets and real hotplug if this machine allows them. A skipped test prints the reason on standard error
+//! (`--nocapture` shows it).
 #![cfg(not(miri))]
 
 use std::path::{Path, PathBuf};
@@ -58,7 +58,8 @@ impl Cpuset {
             return Err(io::Error::other("no cgroup with a cpuset controller is mounted"));
         }
         fs::create_dir(&set.0)?;
-        // In version 1, a new cpuset has no memory nodes. In version 2, it inherits its parent's nodes.
+        // In version 1 of cgroups, a new cpuset has no memory nodes. In version 2 of cgroups, a new cpuset
+        // inherits its parent's nodes.
         fs::write(set.0.join("cpuset.mems"), "0")?;
         Ok(set)
     }
@@ -98,7 +99,7 @@ fn a_cpuset_may_change_while_threads_allocate() {
         Ok(set) => set,
         Err(error) => return eprintln!("NOT TESTED: no cpuset can be made here: {error}"),
     };
-    // The child begins with only the last CPU, and then gets another set of CPUs every 20 ms.
+    // The child may use only the last CPU at first, and then gets a different set of CPUs every 20 ms.
     let mut child = set.run("cpus::a_cpuset_may_change_while_threads_allocate");
     for cpus in ["0", &all, &one].into_iter().cycle() {
         if let Some(status) = child.try_wait().unwrap() {

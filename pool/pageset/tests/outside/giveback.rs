@@ -28,14 +28,15 @@ fn fault_16_any_interval_and_any_rate_are_a_policy() {
         let ticks: Vec<_> = (0..5).map(|_| pool.tick().returned_bytes).collect();
         assert_eq!(ticks.iter().sum::<u64>(), 4 * MIB as u64, "{ticks:?} at {interval:?}");
     }
-    // The pool's thread sleeps for this time, but ends when the test drops the pool.
+    // With such a long interval, the pool's thread sleeps during the whole test, but ends when the test drops
+    // the pool.
     let mut returns = ReturnPolicy::default();
     (returns.interval, returns.bytes_per_second) = (long, much);
     let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
     pool.alloc(Order::MAX).unwrap().fill(1);
 }
 
-/// The counter tells a program how much memory a resize gave back.
+/// Tests the counter that tells a program how much memory a resize gave back.
 #[test]
 fn what_a_resize_gives_back_is_counted() {
     let pool = builder(64).build().unwrap();
@@ -48,8 +49,8 @@ fn what_a_resize_gives_back_is_counted() {
     assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64, "what was not used again went back before");
 }
 
-/// Scans give back only whole pageblocks, and a trim also gives back free parts of pageblocks, as the guide
-/// says.
+/// Tests that scans give back only whole pageblocks, and that a trim also gives back free parts of
+/// pageblocks, as the guide says.
 #[test]
 fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     let pool = builder(32).backing(Backing::Plain).build().unwrap();
@@ -64,7 +65,7 @@ fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     assert!(pages.iter().all(|page| page[0] == 1));
 }
 
-/// A cache evicts pages at scattered addresses, and the policy sets `part_bytes`.
+/// Tests a cache that evicts pages at scattered addresses, in a pool whose policy sets `part_bytes`.
 #[test]
 fn scans_give_single_pages_back_if_they_are_told_to() {
     for (part_bytes, kept) in [(1, 3), (4096, 3), (8 << 10, 4), (64 << 10, 4 + 5)] {
@@ -73,8 +74,8 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
         let pool = builder(32).backing(Backing::Plain).returns(returns).build().unwrap();
         let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
         pages.iter_mut().for_each(|page| page[0] = 1);
-        // In each pageblock, leave three pages in use. Between them are one free page and five free pages,
-        // and behind them all other pages are free.
+        // In each pageblock, leave three pages in use. One free page and five free pages lie between these
+        // pages, and all pages behind the last of these pages are free.
         pages.retain(|page| [0, 2, 8].contains(&(page.pfn().0 % 512)));
         (0..20).for_each(|_| while pool.tick().more {});
         assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64, "whole pageblocks only");
@@ -113,7 +114,8 @@ fn scans_for_parts_leave_kept_and_populated_memory() {
     }
 }
 
-/// A file in memory has small pages, unless the program asks the system for huge pages by `collapse`.
+/// Tests that `collapse` changes no bytes, and that at least as many bytes as `collapse` returns are in huge
+/// pages.
 #[test]
 fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     for backing in [Backing::Memfd, Backing::Thp, Backing::Plain] {
@@ -135,7 +137,8 @@ fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     }
 }
 
-/// A program may learn only after building the pool whether it can register the pool with a device.
+/// Tests a program that pins and unpins its pool after the build, because it learns only then whether it can
+/// register the pool with a device.
 #[test]
 fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
     let pool = builder(32).build().unwrap();
@@ -155,7 +158,7 @@ fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
     assert_eq!(pinned.trim().returned_bytes, 2 * MIB as u64);
 }
 
-/// From the next scan on, the new policy applies.
+/// Tests that a new policy for idle memory applies from the next scan on.
 #[test]
 fn the_policy_of_idle_memory_changes_while_the_pool_is_used() {
     let mut returns = quiet();
@@ -169,7 +172,8 @@ fn the_policy_of_idle_memory_changes_while_the_pool_is_used() {
     assert_eq!(returned, 2 << 20);
 }
 
-/// Pages go back one by one, as from a balloon. Later allocations of zeroed pages need no clearing.
+/// Tests pages that go back one by one, as from a balloon. Later allocations of zeroed pages need no
+/// clearing.
 #[test]
 fn discarded_pages_go_back_and_are_known_to_be_zero() {
     for backing in [Backing::Plain, Backing::Memfd, Backing::Thp] {
@@ -189,8 +193,8 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
             let zeroed: Vec<_> = (0..12).map(|_| pool.alloc_zeroed(order).unwrap()).collect();
             assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
             assert_eq!(pool.stats().cleared_bytes, cleared, "{backing:?} {order}");
-            // The pool notes the discarded pages as zero. Allocate them, write to them and free them. Now
-            // they are not zero.
+            // The pool notes the discarded pages as zero. Allocate, fill and free these pages, so that the
+            // pages are not zero any more.
             assert!(zeroed.into_iter().all(|pages| pages.discard() == bytes));
             let mut written: Vec<_> = (0..12).map(|_| pool.alloc(order).unwrap()).collect();
             written.iter_mut().for_each(|pages| pages.fill(2));
@@ -207,8 +211,8 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
     }
 }
 
-/// Pages that stay allocated lose their memory and contents. The adjacent pages keep their memory and
-/// contents.
+/// Tests pages that stay allocated, but give their memory back and so lose their contents. The pages next to
+/// a discarded page keep their memory and contents.
 #[test]
 fn memory_of_pages_in_use_goes_back_and_reads_as_zeros() {
     for backing in [Backing::Plain, Backing::Memfd] {
@@ -225,7 +229,8 @@ fn memory_of_pages_in_use_goes_back_and_reads_as_zeros() {
             assert!(run.iter().all(|byte| *byte == 1), "{backing:?} {part:?}: and no others");
         }
         assert_eq!(pool.stats().nr_used, 8448);
-        // The test has written to the pages since, so the pool must not treat them as zero.
+        // The test has written to the pages after they went back, so the pool must not treat the pages as
+        // zero.
         drop(run);
         assert!(pool.alloc_run_zeroed(33 << 20).unwrap().iter().all(|byte| *byte == 0));
         pool.validate().unwrap();
@@ -254,8 +259,8 @@ fn of_a_pinned_pool_nothing_is_discarded() {
     assert_eq!((page.pfn(), page[0], pool.stats().nr_used), (first, 7, 1), "it was freed, and is as it was");
 }
 
-/// Traffic of single pages stays in few pageblocks, whatever a program calls beside it. Found by a client:
-/// with a trim every 10 ms, 16 MiB of packets spread over 316 MiB, and stayed there.
+/// Tests that traffic of single pages stays in few pageblocks, whatever else the program calls. A client
+/// found the defect: with a trim every 10 ms, 16 MiB of packets spread over 316 MiB, and stayed spread.
 #[test]
 fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     type Beside = fn(&Pool);
@@ -274,8 +279,8 @@ fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     }
 }
 
-/// Returns how many pageblocks 4000 live pages occupy, twice. First: after traffic with a call of `beside`
-/// every 20 000 packets. Second: after more traffic without calls.
+/// Returns how many pageblocks 4000 live pages occupy, twice. The first number is taken after traffic with a
+/// call of `beside` every 20 000 packets. The second number is taken after more traffic without such calls.
 fn pageblocks_in_use(beside: fn(&Pool)) -> (usize, usize) {
     let pool = builder(384).backing(Backing::Plain).build().unwrap();
     let mut seed = 47_u64;

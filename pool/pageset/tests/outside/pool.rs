@@ -1,4 +1,4 @@
-//! The promises of a pool, one for each test.
+//! Tests the promises of a pool. Each test covers one promise.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -25,7 +25,7 @@ fn order(order: u8) -> Order {
     Order::new(order).unwrap()
 }
 
-/// Both kinds of fast path.
+/// Runs `test` with each kind of fast path: restartable sequences, if the system has them, and locks.
 fn both(test: impl Fn(Builder)) {
     test(builder(64));
     test(builder(64).fast_path(FastPath::Locks));
@@ -120,8 +120,8 @@ fn a_capacity_is_hard() {
     assert!(pool.alloc(order(8)).is_ok());
 }
 
-/// The pool drains the arrays. If the allocation still fails, the error names the cause: too little memory or
-/// too little capacity.
+/// Tests the error of an allocation that fails even after the pool drained the arrays. The error must name
+/// the cause: too little memory or too little capacity.
 #[test]
 fn an_allocation_says_what_is_really_short() {
     both(|builder| {
@@ -185,7 +185,7 @@ fn runs_of_one_length_leave_little_between_them() {
     });
 }
 
-/// The rest of a run has the size and alignment of one block, but is two blocks in the base.
+/// Tests a part of a run that has the size and alignment of one block, but is two blocks in the base.
 #[test]
 fn a_part_of_a_run_that_has_the_place_of_a_block_is_freed() {
     let pool = builder(64).build().unwrap();
@@ -277,7 +277,7 @@ fn idle_memory_goes_back_without_any_thread_of_the_users() {
     std::thread::sleep(Duration::from_millis(1500));
     let resident = pool.backing().unwrap().resident_bytes;
     assert!(resident <= 2 * MIB as u64, "{resident} bytes are resident");
-    // Do the same after the pool's thread has gone to sleep. Pages in use stay resident.
+    // Test the same again after the pool's thread has gone to sleep. Pages in use stay resident.
     let held = pool.alloc_zeroed(Order::THP).unwrap();
     let mut blocks: Vec<_> = (0..8_000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
     blocks.iter_mut().for_each(|block| block[0] = 1);
@@ -413,7 +413,7 @@ fn a_callers_region_is_used_and_kept() {
     drop(page);
     assert!(pool.alloc_zeroed(order(3)).unwrap().iter().all(|byte| *byte == 0));
     assert_eq!(pool.trim().returned_bytes, 0);
-    // SAFETY: one page into 8 MiB.
+    // SAFETY: the mapping has 8 MiB, so an address one page after its start lies in the mapping.
     let odd_start = unsafe { start.add(PAGE_BYTES) };
     // SAFETY: the memory is initialised and outlives the pool. The earlier pool does not use it now.
     let odd = unsafe { Pool::builder().region(odd_start, 4 * MIB) }.build();
@@ -462,7 +462,8 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
-    // No memory is free. The capacity falls now, and a later resize takes the memory out of service.
+    // No memory is free, so this resize lowers only the capacity. A later resize takes the memory out of
+    // service.
     assert_eq!(pool.resize(8 * MIB), 16 * MIB);
     drop(blocks);
     assert_eq!(pool.resize(8 * MIB), 8 * MIB);
@@ -508,7 +509,8 @@ fn populated_memory_stays_until_it_is_trimmed() {
         let pool = builder.build().unwrap();
         let populated = pool.populate(32 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(populated, Populated::All);
-        // Populated memory that was used since also stays. Memory beyond the populated part goes back.
+        // Populated memory that was used after the populate also stays. Memory beyond the populated part goes
+        // back.
         pool.alloc_bulk(16_384, &mut Vec::new()).unwrap();
         let mut behind = pool.alloc_at(16_384 - 512, Order::THP).unwrap();
         behind.fill(1);
@@ -526,8 +528,8 @@ fn populated_memory_stays_until_it_is_trimmed() {
 
 type Way = fn(&Pool);
 
-/// The pool's thread sleeps while all pages are free. Each way to take pages must wake the thread, because a
-/// free into an array does not wake it.
+/// Tests that each way to take pages wakes the pool's thread, which sleeps while all pages are free. A free
+/// into an array does not wake the thread.
 #[test]
 fn idle_memory_goes_back_whatever_way_it_was_taken() {
     let ways: [(&str, Way); 5] = [
@@ -623,7 +625,8 @@ fn what_cannot_be_built_is_said_clearly() {
     assert!(said.ends_with(" in turn (see /sys/devices/system/node/online)"), "{said}");
 }
 
-/// A CPU may go offline while its array has pages. The next scan for idle memory finds these pages.
+/// Tests that scans for idle memory also empty the arrays of other CPUs. A CPU may go offline while its array
+/// has pages.
 #[test]
 fn arrays_of_other_cpus_are_emptied_when_idle() {
     both(|builder| {
@@ -653,7 +656,7 @@ fn pages_come_from_the_node_that_was_asked_for() {
     }
 }
 
-/// Pools may be adjacent in memory, but each report covers only its own pool.
+/// Tests that each report covers only its own pool, although pools may be adjacent in memory.
 #[test]
 fn each_pool_reports_its_own_memory() {
     let pools: Vec<_> = (0..4).map(|_| builder(4).backing(Backing::Plain).build().unwrap()).collect();
@@ -665,7 +668,7 @@ fn each_pool_reports_its_own_memory() {
     assert_eq!(resident, [full, full, 0, 0]);
 }
 
-/// The pool consists of reserved huge pages, or the builder returns an error.
+/// Tests that a hugetlb pool consists of reserved huge pages, or the builder returns an error.
 #[test]
 fn hugetlb_is_what_it_says() {
     match builder(8).backing(Backing::Hugetlb(HugePageSize::Mib2)).build() {
@@ -680,7 +683,7 @@ fn hugetlb_is_what_it_says() {
     }
 }
 
-/// A caller in another language keeps only an address and a number of pages.
+/// Tests a caller in another language, which keeps only an address and a number of pages.
 #[test]
 fn pages_come_back_by_numbers() {
     both(|builder| {
@@ -715,7 +718,7 @@ fn pages_come_back_by_numbers() {
     });
 }
 
-/// A cache allocates all memory, and then frees an old page for each new page.
+/// Tests a cache that allocates all memory, and then frees an old page for each new page.
 #[test]
 fn a_pool_that_was_used_up_loses_nothing() {
     both(|builder| {
@@ -735,7 +738,8 @@ fn a_pool_that_was_used_up_loses_nothing() {
     });
 }
 
-/// Does the same with blocks of several orders.
+/// Tests a cache that allocates all memory in blocks of several orders, and then frees old blocks for new
+/// blocks.
 #[test]
 fn a_pool_that_was_used_up_by_several_orders_goes_on() {
     both(|builder| {
@@ -766,7 +770,8 @@ fn a_pool_that_was_used_up_by_several_orders_goes_on() {
     });
 }
 
-/// The advice alone gives huge pages where the administrator allows them for files in memory.
+/// Tests that a file in memory gets huge pages by the advice alone where the administrator allows huge pages
+/// for such files.
 #[test]
 fn a_memory_file_asks_for_huge_pages() {
     if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage/shmem_enabled").exists() {

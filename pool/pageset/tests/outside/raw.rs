@@ -13,14 +13,14 @@ fn order(order: u8) -> Order {
     Order::new(order).unwrap()
 }
 
-/// Whether `from_raw` accepts these pages, which have no owner. Gives them up again.
+/// Whether `from_raw` accepts these pages, which have no owner. Gives accepted pages up again.
 fn is_taken(pool: &Pool, raw: RawPages) -> bool {
     // SAFETY: `from_raw` does not take refused pages, and this function gives accepted pages up again.
     let taken = catch_unwind(AssertUnwindSafe(|| unsafe { Pages::from_raw(pool, raw) }.into_raw()));
     taken.is_ok()
 }
 
-/// Whether `from_raw_checked` accepts these pages. Gives them up again.
+/// Whether `from_raw_checked` accepts these pages. Gives accepted pages up again.
 fn is_checked(pool: &Pool, raw: RawPages) -> bool {
     // SAFETY: as above.
     unsafe { Pages::from_raw_checked(pool, raw) }.map(Pages::into_raw).is_some()
@@ -127,7 +127,7 @@ fn memory_of_pages_without_an_owner_outlives_the_pool() {
     }
 }
 
-/// Whether an address belongs to a mapping.
+/// Whether an address belongs to a mapping of this process.
 #[cfg(not(miri))]
 fn is_mapped(address: usize) -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

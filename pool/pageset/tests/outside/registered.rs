@@ -1,5 +1,6 @@
-//! Registers a whole pool with io_uring, and tests whether the program sees the bytes that the ring reads. If
-//! the kernel refuses io_uring, the test says so on standard error (`--nocapture` shows it).
+//! Registers a whole pool with io_uring, and tests that the program sees the bytes that io_uring reads into
+//! the pool. If the kernel refuses io_uring, the test prints this on standard error (`--nocapture` shows it)
+//! and passes.
 #![cfg(not(miri))]
 
 use std::io::Write;
@@ -92,7 +93,7 @@ const ACTIONS: [Action; 7] = [
         outcome.expect("memory is there");
         let _ = pool.trim();
     }),
-    // In this time, the pool's thread scans many times.
+    // The pool's thread scans many times during this sleep.
     ("idle", |_| std::thread::sleep(std::time::Duration::from_millis(100))),
 ];
 
@@ -121,8 +122,8 @@ fn reads_into_a_registered_pool_that_is_pinned_arrive_whatever_is_called() {
     }
 }
 
-/// The documentation warns that reads into a pool get lost if the pool gives memory back. If this test fails,
-/// programs no longer need `pinned`.
+/// Tests that reads into a pool get lost if the pool gives memory back, as the documentation warns. If this
+/// test fails, programs no longer need `pinned`.
 #[test]
 fn reads_into_a_registered_pool_that_gives_memory_back_are_lost() {
     for backing in BACKINGS {
@@ -135,7 +136,8 @@ fn reads_into_a_registered_pool_that_gives_memory_back_are_lost() {
     }
 }
 
-/// With `Fork::Hide`, a child does not share the pool's pages, so the parent never writes to a copy of them.
+/// Tests a fork with `Fork::Hide`. The child does not share the pool's pages, so the parent never writes to a
+/// copy of a page.
 #[test]
 fn a_fork_of_a_program_whose_pool_is_hidden_loses_no_reads() {
     let pool = builder(Backing::Plain, Worker::None).pinned().fork(Fork::Hide).build().unwrap();

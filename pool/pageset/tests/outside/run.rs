@@ -35,7 +35,8 @@ fn all_of_a_pool_is_one_run_whatever_its_size() {
     }
 }
 
-/// The test touches no page, so it needs no memory unless the machine has huge pages of 1 GiB.
+/// Tests an allocation of 1 GiB. The test touches no page, so it needs no memory unless the machine has huge
+/// pages of 1 GiB.
 #[test]
 fn a_gib_begins_at_a_multiple_of_a_gib_and_the_pool_tells_its_pages() {
     const GIB: usize = 1024 * MIB;
@@ -68,7 +69,7 @@ fn a_run_is_cleared_only_where_it_has_to_be() {
     assert_eq!(pool.stats().cleared_bytes - before, 2 * MIB as u64, "what was discarded is known to be zero");
 }
 
-/// The test cuts single pages out of a run and frees them, as a balloon does with the memory of a virtual
+/// Tests single pages that are cut out of a run and freed, as a balloon does with the memory of a virtual
 /// machine.
 #[test]
 fn parts_of_a_run_are_pages_of_their_own() {
@@ -104,7 +105,7 @@ fn runs_of_every_length_fill_the_pool() {
         assert!(all - used < pages.max(all / 8), "{} runs of {pages} pages", runs.len());
         runs.iter_mut().for_each(|run| run[0] = 1);
         let full = runs.len();
-        // Free every second run: as many fit again.
+        // After every second run is freed, as many runs must fit again.
         let mut index = 0;
         runs.retain(|_| {
             index += 1;
@@ -120,7 +121,7 @@ fn runs_of_every_length_fill_the_pool() {
     }
 }
 
-/// Runs that are freed in the order of their allocation do not walk through the pool.
+/// Tests that runs that are freed in the order of their allocation stay at the pool's beginning.
 #[test]
 fn a_queue_of_runs_stays_low() {
     let pool = builder(64 * MIB).build().unwrap();
@@ -143,7 +144,8 @@ fn a_queue_of_runs_stays_low() {
     }
 }
 
-/// Parts become a block or a run again, which the arrays and the base take back like any other.
+/// Tests that joined parts are a block or a run again, and that the arrays and the base take this block or
+/// run back.
 #[test]
 fn parts_that_lie_side_by_side_are_joined() {
     let pool = Arc::new(builder(64 * MIB).build().unwrap());
@@ -156,7 +158,7 @@ fn parts_that_lie_side_by_side_are_joined() {
             let kept = last.page_count() > 1;
             let end = kept.then(|| last.split_off(1));
             if let Some(end) = end {
-                // Pages that do not begin where these end are given back.
+                // `join` returns pages that do not begin where the first pages end.
                 let end = first.join(end).unwrap_err();
                 last.join(end).unwrap();
             }
@@ -185,7 +187,8 @@ fn parts_that_lie_side_by_side_are_joined() {
     assert_eq!(pool.stats().bad_frees, 0);
 }
 
-/// Two pageblocks of a run have the size and alignment of a block of 4 MiB, but are two blocks in the base.
+/// Tests two pageblocks of a run that have the size and alignment of a block of 4 MiB, but are two blocks in
+/// the base.
 #[test]
 fn a_part_of_a_run_that_has_the_place_of_a_large_block_is_freed() {
     let pool = builder(64 * MIB).build().unwrap();
@@ -217,7 +220,7 @@ fn a_run_that_is_not_there_is_an_error() {
     assert!(pool.alloc_run(8 * MIB).is_ok());
 }
 
-/// The pool begins at a multiple of 4 MiB, and at no multiple of 8 MiB.
+/// Tests a pool that begins at a multiple of 4 MiB, and at no multiple of 8 MiB.
 #[test]
 fn an_aligned_run_begins_at_a_multiple_of_its_alignment() {
     let mut memory = vec![0xa5_u8; 60 * MIB];

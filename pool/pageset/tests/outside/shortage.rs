@@ -34,7 +34,7 @@ fn a_pool_grows_into_what_it_reserved() {
     pool.validate().unwrap();
 }
 
-/// Every shape of request asks a cache for pages before it fails.
+/// Tests that every shape of request asks a cache for pages before the request fails.
 #[test]
 fn whoever_finds_no_memory_asks_the_program_first() {
     static CACHE: Mutex<Vec<OwnedPages>> = Mutex::new(Vec::new());
@@ -44,7 +44,8 @@ fn whoever_finds_no_memory_asks_the_program_first() {
         assert!(bytes >= PAGE_BYTES);
         ASKED.fetch_add(1, Relaxed);
         let pool = POOL.get().and_then(Weak::upgrade).expect("the pool is there");
-        // The pool holds no lock here, and an allocation in this function does not call the function again.
+        // The pool holds no lock during this function, and an allocation in this function does not call the
+        // function again.
         drop(pool.alloc(Order::MAX));
         assert_eq!(pool.stats().bad_frees, 0);
         CACHE.lock().unwrap().pop().is_some()
@@ -83,8 +84,8 @@ fn whoever_finds_no_memory_asks_the_program_first() {
     pool.validate().unwrap();
 }
 
-/// A bulk allocation is complete while the program has pages to free. Regression test: in Rust, it asked only
-/// if there was not a single page.
+/// Tests that a bulk allocation gets all its pages while the program has pages to free. Regression test: in
+/// Rust, a bulk allocation asked the program only if the pool had not a single page.
 #[test]
 fn a_bulk_allocation_asks_for_what_it_misses() {
     let cache = Arc::new(Mutex::new(Vec::<OwnedPages>::new()));
@@ -110,7 +111,7 @@ fn a_bulk_allocation_asks_for_what_it_misses() {
     pool.validate().unwrap();
 }
 
-/// A panic of the program's function passes through the pool, and the pool still works.
+/// Tests that a panic of the program's function passes through the pool, and that the pool still works.
 #[test]
 fn a_panic_of_the_programs_function_leaves_the_pool_as_it_was() {
     let evict = |_| panic!("the cache is damaged");

@@ -67,7 +67,7 @@ pub(super) enum Step {
     Free {
         which: usize,
     },
-    /// Frees each `nth` of the held pages.
+    /// Frees every `nth` of the pages that the program holds.
     FreeSome {
         nth: usize,
     },
@@ -122,7 +122,7 @@ pub(super) enum Step {
     },
 }
 
-/// Reads the bytes of a program as numbers. After the last byte, all numbers are 0.
+/// Reads the bytes of a program as numbers. When all bytes have been read, every further number is 0.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -176,7 +176,7 @@ impl Setup {
         }
         let memory = match numbers.byte() {
             250.. => Memory::Of(Backing::Hugetlb(numbers.one_of(&[HugePageSize::Mib2, HugePageSize::Gib1]))),
-            // Only small pools, because filling the memory takes time.
+            // Only small pools get lent memory, because filling the memory takes time.
             230.. if pages <= 1024 => Memory::Lent,
             180.. => Memory::Of(Backing::Thp),
             90.. => Memory::Of(Backing::Memfd),
@@ -195,7 +195,7 @@ impl Setup {
                 _ => Numa::Interleave(numbers.word() as u64),
             },
             fork: numbers.one_of(&[Fork::Copy, Fork::Copy, Fork::Hide]),
-            // Only small pools, because locking touches all memory.
+            // Only small pools are locked, because locking touches all memory.
             residency: if pages <= 1024 && numbers.rarely(32) {
                 Residency::Locked
             } else {

@@ -1,9 +1,9 @@
-//! Runs random programs on a pool, and compares it with a simple model. The programs use the pool's whole
-//! public interface.
+//! Runs random programs on a pool, and compares the pool with a simple model. The programs use the pool's
+//! whole public interface.
 //!
-//! `tests/programs.rs` runs them in ordinary tests, and the fuzz target `pool_operations` runs them for
-//! hours. `decode` turns any sequence of bytes into a program. `run` runs it step by step on the pool and on
-//! the `model`. Steps with other threads or processes are in `others`.
+//! `tests/programs.rs` runs random programs in ordinary tests, and the fuzz target `pool_operations` runs
+//! them for hours. `decode` turns any sequence of bytes into a program. `run` runs a program step by step on
+//! the pool and on the `model`. Steps with other threads or processes are in `others`.
 
 mod decode;
 mod model;

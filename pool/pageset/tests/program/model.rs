@@ -66,13 +66,13 @@ impl Model {
     }
 
     /// Returns the expected outcome of the allocation of a block. The allocation fails only if no such block
-    /// is free, or if it exceeds the capacity.
+    /// is free, or if the block exceeds the capacity.
     pub(super) fn alloc(&self, order: Order) -> Result<(), AllocError> {
         self.alloc_frames(order, order.frames() as usize)
     }
 
     /// Returns the expected outcome of the allocation of more frames than a block has. The allocation fails
-    /// only if no such run is free, or if it exceeds the capacity.
+    /// only if no such run is free, or if the run exceeds the capacity.
     pub(super) fn alloc_run(&self, count: usize) -> Result<(), AllocError> {
         if self.used + count > self.capacity && self.capacity < self.frames() {
             return Err(AllocError::OverCapacity);
@@ -141,7 +141,7 @@ impl Model {
     pub(super) fn resize(&mut self, bytes: usize) -> usize {
         let all = self.frames() * PAGE_BYTES;
         let in_service = |retired: &BTreeSet<usize>| all - retired.len() * BLOCK_BYTES;
-        // The lowest pageblock comes back first.
+        // The pool takes the lowest pageblock back into service first.
         while !self.retired.is_empty() && in_service(&self.retired) + BLOCK_BYTES <= bytes {
             self.retired.pop_first();
         }

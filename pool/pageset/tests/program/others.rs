@@ -55,7 +55,7 @@ fn be_child(run: &Run<'_>) {
     assert!(pool.populate(setup.bytes, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).is_err());
     assert!(pool.validate().is_err());
     for owned in held {
-        // SAFETY: the child's copy of the value, which no other code drops in this process.
+        // SAFETY: this is the child's copy of the value, and no other code drops the copy in this process.
         let mut pages = unsafe { std::ptr::read(&raw const owned.pages) };
         if pages.page_count() > 1 {
             pages.shrink_to(1..2);
@@ -79,8 +79,8 @@ impl Random {
     }
 }
 
-/// Some threads allocate pages and free each other's pages, while one thread scans for idle memory. At the
-/// end, all pages are free.
+/// Runs threads that allocate pages and free each other's pages, while one thread scans for idle memory. When
+/// the threads have ended, all pages must be free.
 pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
     let handed_over = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

@@ -4,8 +4,8 @@ use pageset::{PAGE_BYTES, Pages};
 
 /// Words of a page.
 const WORDS: usize = PAGE_BYTES / 8;
-/// The number of pages of a block that have the pattern. Writing more pages would take most of the test's
-/// time.
+/// The number of pages of a block that the test fills with a pattern. Writing whole large blocks would take
+/// most of the test's time.
 const WRITTEN: usize = 16;
 
 /// The pattern of some pages.
@@ -29,7 +29,7 @@ impl Pattern {
         (self.seed ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
     }
 
-    /// The places of the word in a page: at both ends, and at one place between them.
+    /// The places of the word in a page: both ends, and one place between the ends.
     fn places(self) -> [usize; 3] {
         [0, self.seed as usize % WORDS, WORDS - 1]
     }
@@ -75,7 +75,7 @@ impl<'p> Owned<'p> {
     }
 }
 
-/// Fails if one of these pages is not zero. Checks all pages of a small block, and some pages of a large
+/// Fails if one of the given pages is not zero. Checks all pages of a small block, and some pages of a large
 /// block.
 #[track_caller]
 pub(super) fn check_zero(pages: &Pages<'_>, seed: u64) {

@@ -65,8 +65,8 @@ impl Setup {
         let mut builder = Pool::builder().size(self.bytes);
         match (self.memory, lent) {
             (Memory::Of(backing), _) => builder = builder.backing(backing),
-            // SAFETY: the memory is initialised and outlives the pool. Only the pool uses it until the pool
-            // is dropped.
+            // SAFETY: the memory is initialised and outlives the pool. Only the pool uses the memory until
+            // the pool is dropped.
             (Memory::Lent, Some(lent)) => builder = unsafe { builder.region(lent.start, self.bytes) },
             (Memory::Lent, None) => unreachable!("the caller has allocated it"),
         }
@@ -100,7 +100,7 @@ pub(super) struct Run<'p> {
     pub(super) setup: &'p Setup,
     pub(super) pool: &'p Pool,
     pub(super) held: Vec<Owned<'p>>,
-    /// Pages without an owner in Rust.
+    /// Pages that the program holds as `RawPages`, without an owner in Rust.
     raw: Vec<(RawPages, Pattern)>,
     freed: Vec<RawPages>,
     model: Model,
@@ -208,7 +208,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Compares the outcome of an allocation of a block with the model's.
+    /// Compares the outcome of an allocation of a block with the model's outcome.
     fn alloc(&mut self, order: Order, outcome: Result<Pages<'p>, AllocError>) -> Option<usize> {
         self.alloc_frames(order, order.frames() as usize, outcome)
     }
@@ -239,7 +239,7 @@ impl<'p> Run<'p> {
         self.alloc(order, outcome)
     }
 
-    /// Holds the pages, if the model expects any. Returns their index among the held pages.
+    /// Holds the pages, if the model expects any. Returns the index of the new pages among the held pages.
     fn hold(
         &mut self,
         expected: Result<(), AllocError>,
@@ -295,7 +295,7 @@ impl<'p> Run<'p> {
     fn alloc_run(&mut self, count: usize, zeroed: bool) {
         let outcome = match zeroed {
             true => self.pool.alloc_run_zeroed(count * PAGE_BYTES),
-            // Ask for only a part of the last page.
+            // Ask for a number of bytes that needs only a part of the last page.
             false => self.pool.alloc_run((count * PAGE_BYTES).saturating_sub(7)),
         };
         if let (true, Ok(pages)) = (zeroed, &outcome) {
@@ -399,8 +399,7 @@ impl<'p> Run<'p> {
     /// `from_raw_checked` refuses free pages.
     fn check_freed(&mut self, which: usize) {
         let Some(raw) = remove(&mut self.freed, which) else { return };
-        // The pool's thread sometimes isolates free blocks, and these blocks then look as if they were in
-        // use.
+        // The pool's thread sometimes isolates free blocks. An isolated block looks as if it were in use.
         let may_be_seen = self.setup.returns.worker == Worker::None;
         if may_be_seen && !self.model.are_used(raw.frame(), raw.page_count()) {
             // SAFETY: some of these pages are free, so the check must refuse them.
@@ -455,7 +454,7 @@ impl<'p> Run<'p> {
         stats
     }
 
-    /// Reads the file as another process would.
+    /// Reads the pool's file as another process would.
     fn read_file(&self, which: usize) {
         // SAFETY: this function writes nothing through the file.
         let file = unsafe { self.pool.memfd() };

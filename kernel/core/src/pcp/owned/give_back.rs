@@ -15,7 +15,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// Race: the owner goes offline while another CPU frees a block. `cpu_offline` first ends the owner's
     /// ownership of pageblocks, and then empties the owner's page set under the lock. A free that gets the
     /// lock after the end of the ownership finds no owner, and goes to another page set. A free that gets the
-    /// lock earlier adds its block before the page set is emptied. So no block stays in the page set.
+    /// lock earlier adds its block before the page set is emptied. In both orders, no block stays in the page
+    /// set of an owner that goes offline.
     #[cold]
     pub(crate) fn takes_back(self, block: Claimed, migratetype: MigrateType) -> bool {
         let Claimed { frame, order } = block;

@@ -80,7 +80,7 @@ fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
         return true;
     }
     if !frames.exchange_state(lower, whole, half) {
-        // Another CPU has marked the lower half bad meanwhile, too.
+        // Meanwhile, another CPU has marked the lower half bad, too.
         frames.set_state(lower, State::Leaked { order });
     }
     false

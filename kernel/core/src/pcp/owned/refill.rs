@@ -1,5 +1,6 @@
-//! Refills of a CPU that owns pageblocks. A refill has four phases: fragments of pageblocks that the CPU
-//! owns, then whole pageblocks, then smaller blocks, and last memory of other types.
+//! Refills of a CPU that owns pageblocks. A refill has four phases. Phase 0 takes fragments of pageblocks
+//! that the CPU owns. Phase 1 takes whole pageblocks, and phase 2 smaller blocks. Phase 3 may take memory of
+//! other types.
 
 use crate::event::{Event, EventSink, FoundAt};
 use crate::frame::State;
@@ -16,7 +17,7 @@ use crate::{CpuId, Order, PAGEBLOCK_FRAMES};
 struct Fetch {
     cpu: CpuId,
     wanted: Wanted,
-    /// Number of pages to fetch.
+    /// Number of pages that the refill should fetch.
     pages: u32,
     limits: Limits,
     rule: PageblockOwnership,
@@ -79,8 +80,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 }
 
 impl Pcp {
-    /// Runs phase 0. If more pages are wanted, runs phase 1. If no fetched block is large enough yet, runs
-    /// phase 2.
+    /// Runs phase 0 of a refill. If phase 0 fetches too little, runs phase 1. If no fetched block is large
+    /// enough for the request after phase 1, runs phase 2.
     fn fetch<E: EventSink>(&mut self, zone: &mut LockedZone<'_, E>, fetch: Fetch) -> Fetched {
         let passage = zone.begin_passage(self.count);
         let mut fetched = Fetched::default();

@@ -9,8 +9,8 @@ use crate::platform::Platform;
 use crate::request::Wanted;
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Splits the smallest block of the wanted type that is larger than wanted. Returns `false` if the page
-    /// set has no larger block of this type.
+    /// Splits the smallest block of the wanted type that is larger than the wanted order. Returns `false` if
+    /// the page set has no larger block of this type.
     pub(super) fn split_larger(self, state: &mut PagesetState, wanted: Wanted) -> bool {
         let frames = &self.zone.body.frames;
         let scheme = state.pcp.scheme();

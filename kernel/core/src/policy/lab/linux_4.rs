@@ -56,7 +56,7 @@ pub const HIGH_ORDER_V5_EXCESS: Policy = Policy {
     ..HIGH_ORDER_V5
 };
 
-/// The reviewers' third proposal: a refill fetches about as many pages at every order.
+/// The reviewers' third proposal: a refill fetches about `batch` pages at every order.
 pub const HIGH_ORDER_V5_SCALED_REFILL: Policy = Policy {
     name: "linux-4.9-highorder-v5-scaled-refill",
     summary: "as v5; a refill is about batch pages, so fewer blocks of a higher order",
@@ -108,7 +108,7 @@ pub const LINUX_4_19: Policy = Policy {
     ..LINUX_4_18
 };
 
-/// A policy with this batch and limit, for the batch-size study.
+/// A policy with a given batch and a given limit of `count`, for the batch-size study of 2018.
 #[must_use]
 pub const fn fixed(batch: i32, high: i32) -> Policy {
     Policy {

@@ -24,7 +24,7 @@ fn cases() -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var("PROPTEST_CASES") {
         Ok(_) => config,
-        // A test under Miri takes about a hundred times longer.
+        // A test takes about a hundred times longer under Miri than without Miri.
         Err(_) => ProptestConfig { cases: if cfg!(miri) { 1 } else { 20 }, ..config },
     }
 }

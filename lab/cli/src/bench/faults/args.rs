@@ -69,7 +69,7 @@ pub(crate) struct FaultsArgs {
     #[arg(default_values = ["P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3"])]
     pub(crate) strategies: Vec<StrategyChoice>,
     /// Which pages each thread touches: a separate region, a slice of one region, every N-th page, or the
-    /// same pages as all others
+    /// same pages as all other threads
     #[arg(long, value_name = "MODE", default_value = Regions::Percore.name())]
     #[arg(value_parser = one_of(Regions::ALL.map(|regions| (regions.name(), regions))))]
     pub(crate) regions: Regions,
@@ -87,7 +87,7 @@ pub(crate) struct FaultsArgs {
     /// Clear all pages before the measured time begins
     #[arg(long)]
     pub(crate) prezero: bool,
-    /// Clear each page at its fault, or skip this, to measure the engine alone
+    /// Clear each page at its fault, or skip the clearing, to measure the engine alone
     #[arg(long, value_name = "HOW", default_value = "real")]
     #[arg(value_parser = one_of([("real", Zero::Real), ("skip", Zero::Skip)]))]
     pub(crate) zero: Zero,
@@ -96,7 +96,7 @@ pub(crate) struct FaultsArgs {
     #[arg(long = "peer", value_name = "PEER", value_delimiter = ',')]
     #[arg(value_parser = one_of(PEERS))]
     pub(crate) peers: Vec<FaultHandler>,
-    /// Simulate instead: a bundled machine, or a machine file
+    /// Simulate the test on this machine, instead of running it here: a bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["peers", "zero"], value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<String>,
     /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the cache line of mmap_sem, or on
@@ -115,7 +115,8 @@ pub(crate) enum StrategyChoice {
     One(Strategy),
 }
 
-/// Fault handlers that the strategies can be compared with, in the order of their rows in the result.
+/// Fault handlers that the strategies can be compared with. The rows of the result have the same order as
+/// this list.
 const PEERS: [(&str, FaultHandler); 2] = [("kernel", FaultHandler::Kernel), ("clear", FaultHandler::Clear)];
 
 impl FaultsArgs {

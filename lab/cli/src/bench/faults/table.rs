@@ -6,13 +6,13 @@ use pageset_report::{Cell, Column, Provenance, Row, Table};
 use pageset_study::pft::{FaultHandler, Test};
 use serde::Serialize;
 
-/// The tables of the result. JSON contains all of these tables.
+/// The tables of the result. The JSON document contains all tables of the result.
 #[derive(Debug, Serialize)]
 pub(super) struct PftTables {
     original: Table,
     phases: Table,
     pages: Table,
-    /// A table with a row for each repetition. CSV contains only this table.
+    /// A table with a row for each repetition. CSV output contains only this table.
     pub(super) runs: Table,
 }
 
@@ -77,7 +77,8 @@ fn original(test: &Test, series: &[Series]) -> Table {
     table
 }
 
-/// The table with the time of each phase of a run. The first table has only the time of the whole run.
+/// The table with the time of each phase of a run. The table of [`original`] has only the time of the whole
+/// run.
 fn phases(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -112,7 +113,7 @@ fn phases(series: &[Series]) -> Table {
     table
 }
 
-/// The table of the cost of one page.
+/// The table with the time that one page takes.
 fn pages(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -228,7 +229,7 @@ fn runs(series: &[Series]) -> Table {
     table
 }
 
-/// The machine of the test.
+/// Describes the machine of the test: the simulated machine, or this machine.
 fn machine(test: &Test) -> String {
     match &test.machine {
         Some(machine) => format!("{}: {}", machine.name, machine.title),

@@ -6,7 +6,7 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
 
 use super::tables::{contenders, huge, total_us};
 
-/// Draws bars of the total time: to clear or copy a page, and then to touch a part of it.
+/// Draws bars of the total time: the time to clear or copy a page, and then to touch a part of the page.
 pub(crate) fn figure(rows: &[Measurement]) -> Figure {
     let mut figure = Figure::new("Clearing and copying 2 MiB, then reading 16 KiB around the target");
     for operation in Operation::ALL {

@@ -9,11 +9,12 @@ use pageset_report::{Cell, Column, Row, Table};
 /// touch and copy + touch.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// An aim, with the measured ratio.
+/// An aim, with the smallest and the largest measured ratio of two methods' times.
 struct Goal {
     what: String,
     wanted: f64,
-    /// The smallest and the largest ratio over all targets. [`Bound::AtMost`] checks the largest ratio.
+    /// The smallest and the largest ratio over all targets. [`Bound::AtLeast`] checks the smallest ratio, and
+    /// [`Bound::AtMost`] checks the largest ratio.
     measured: (f64, f64),
     bound: Bound,
 }
@@ -92,14 +93,14 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     goals
 }
 
-/// The measurements of huge pages that the ratios are computed from.
+/// The measurements of huge pages, for the ratios of aims.
 struct Huge<'r> {
     rows: &'r [Measurement],
 }
 
 impl Huge<'_> {
-    /// Divides the time of the fastest of `others` by the time of our method. Returns the smallest and the
-    /// largest ratio over the targets.
+    /// For each target, divides the time of the fastest of `others` by the time of the method that
+    /// `pageset-pageops` chooses. Returns the smallest and the largest ratio over the targets.
     fn over_targets(
         &self,
         operation: Operation,

@@ -1,16 +1,16 @@
 //! Makes the tables of measured times. For people, there is a table for each operation (clear or copy) and
-//! load of the other CPUs, with medians over the targets. Another table has other page sizes. CSV has a row
-//! for each measurement.
+//! load of the other CPUs, with medians over the targets. Another table has pages of 4 KiB and 1 GiB. CSV has
+//! a row for each measurement.
 
 use pageset_measure::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
 use pageset_pageops::VisitOrder;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// A total includes the time to touch this number of bytes after the page is cleared or copied.
+/// Number of bytes that are touched in the time of a total, after the page is cleared or copied.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// Speeds in a table are relative to the first of these methods that the table contains: `rep stos` or `rep
-/// movs` over the whole page, or libc.
+/// A table shows speeds relative to the speed of one method, which is the first method of this list that the
+/// table contains. The methods are `rep stos` or `rep movs` over the whole page, and libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 

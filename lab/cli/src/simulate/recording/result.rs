@@ -113,7 +113,7 @@ impl Finished {
         notes
     }
 
-    /// Sentences on the requests of this recording that the contest changed or left out.
+    /// Sentences on the requests of the recording that the contest changed or left out.
     fn oddities(&self) -> Vec<String> {
         let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.recording.left_out;
         let counts = [

@@ -90,7 +90,7 @@ mod tests {
         selection.next_zone(&view);
         selection.next_zone(&view);
         assert_eq!(shown(&selection, &view), [("DMA32", 0), ("Normal", 0)]);
-        // Choose CPU 1, which the next view does not have. The next key chooses the first CPU.
+        // Choose CPU 1, which the next view does not have. The next call of `next_cpu` chooses the first CPU.
         selection.next_cpu(&view);
         selection.next_cpu(&sample::view(1));
         assert_eq!(selection.cpu, Some(0));

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{SettingError, read, write};
 
 /// Each pair has two settings for one limit. If a program writes one setting of a pair, the kernel sets the
-/// other setting to 0. The first setting is in bytes or KiB, and the second is in percent. Source: the
-/// kernel's documentation of `vm` sysctls; every setting of `vm` was tried on Linux 6.18.
+/// other setting to 0. The first setting of a pair is in bytes or KiB, and the second setting is in percent.
+/// Source: the kernel's documentation of `vm` sysctls; every setting of `vm` was tried on Linux 6.18.
 const PAIRS: [(&str, &str); 3] = [
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
@@ -34,7 +34,7 @@ pub(super) struct Values {
     pub(super) after: String,
 }
 
-/// A change of a setting, and of the other setting that the kernel then resets.
+/// A change of a setting, and of the other setting of the pair, which the kernel resets at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Change {
     /// The setting that is written.
@@ -50,7 +50,8 @@ pub(super) enum Now {
     After,
     /// The settings have the values before the change.
     Before,
-    /// The settings have other values, because another process wrote the settings. Holds these values.
+    /// The settings have other values, because another process wrote the settings. The variant holds the
+    /// present values.
     Other(String),
 }
 
@@ -109,8 +110,8 @@ impl Change {
     pub(super) fn now(&self, root: &Path) -> Result<Now, SettingError> {
         let now = self.all().map(|values| read(root, &values.key)).collect::<Result<Vec<_>, _>>()?;
         let are = |wanted: fn(&Values) -> &String| self.all().map(wanted).eq(&now);
-        // If the values before and after are equal, the change counts as undone. So compare the present
-        // values with the values before the change first.
+        // Compare the present values with the values before the change first. If a change does not alter a
+        // value, the change then counts as undone.
         Ok(if are(|values| &values.before) {
             Now::Before
         } else if are(|values| &values.after) {
@@ -126,8 +127,8 @@ impl Change {
         write(root, &self.written.key, &self.written.after)
     }
 
-    /// The setting to write in order to undo the change. For a pair, this is the setting that was in force.
-    /// The kernel then sets the other setting to 0.
+    /// The setting to write in order to undo the change. For a pair, this is the setting that was in force
+    /// before the change. When this setting is written, the kernel sets the other setting of the pair to 0.
     pub(super) fn undoing(&self) -> &Values {
         let Some(reset) = &self.reset else { return &self.written };
         let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {
@@ -142,8 +143,8 @@ impl Change {
     pub(super) fn undo(&self, root: &Path) -> Result<(), SettingError> {
         let Values { key, before, .. } = self.undoing();
         write(root, key, before)?;
-        // The kernel should have reset the other setting of the pair now. If the kernel has not, write the
-        // other setting too.
+        // The kernel should have reset the other setting of the pair now. If the kernel has not reset it,
+        // write the other setting too.
         let others = self.all().filter(|values| values.key != *key);
         others
             .filter(|values| read(root, &values.key).is_ok_and(|now| now != values.before))

@@ -23,18 +23,20 @@ impl Changes {
     }
 
     /// Changes a setting of `vm`. `text` has the form that `sysctl` takes:
-    /// `vm.percpu_pagelist_high_fraction=64`. Writes the change down first.
+    /// `vm.percpu_pagelist_high_fraction=64`. Before the change, writes the change down in the file of
+    /// changes.
     ///
     /// # Errors
-    /// `text` is no setting of `vm`, the change cannot be written down, or the kernel refuses the value or
-    /// stores another value. In all these cases, the setting has its old value again.
+    /// An error if `text` is no setting of `vm`, if the change cannot be written down, or if the kernel
+    /// refuses the value or stores another value. After each of these errors, the setting has its old value,
+    /// unless the kernel refuses the old value too.
     pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
         let change = assignment.change(&self.root)?;
         self.record.append(&change)?;
         change.make(&self.root)?;
         self.made.push(change);
-        // From here on, dropping this value puts the setting back.
+        // Because `made` has the change now, dropping this value puts the setting back.
         let change = self.made.last().expect("it was put there");
         let Now::Other(now) = change.now(&self.root)? else { return Ok(()) };
         change.undo(&self.root)?;
@@ -54,14 +56,14 @@ impl Changes {
     /// Leaves the settings as they are now.
     ///
     /// # Errors
-    /// The file of changes cannot be emptied. The next command would then report that a killed process had
-    /// left these changes.
+    /// An error if the file of changes cannot be emptied. The next command then reports that a killed process
+    /// has left these changes.
     pub fn keep(mut self) -> Result<(), SettingError> {
         self.made.clear();
         self.record.clear()
     }
 
-    /// Puts back each setting that still has its changed value. Returns a report for each setting.
+    /// Puts back each setting that still has its changed value. Returns a report on each changed setting.
     #[must_use]
     pub fn put_back(mut self) -> Vec<PutBack> {
         self.undo()
@@ -71,8 +73,8 @@ impl Changes {
         let made = std::mem::take(&mut self.made);
         let told: Vec<_> = made.iter().rev().map(|change| PutBack::try_on(&self.root, change)).collect();
         if told.iter().all(PutBack::is_settled) {
-            // If the file cannot be emptied, the file lists changes that are undone. The next command sees
-            // that these changes are undone.
+            // If the file of changes cannot be emptied, the file still lists changes that are undone. The
+            // next command that reads the file sees that the listed changes are undone.
             drop(self.record.clear());
         }
         told

@@ -8,7 +8,8 @@ use super::change::{Change, Now};
 use super::record::{Content, Owner, Record};
 use super::told::PutBack;
 
-/// Settings that a killed process did not put back. A later command puts these settings back only on request.
+/// Settings that a killed process did not put back. A later command puts settings of a killed process back
+/// only on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The killed process.
@@ -20,7 +21,8 @@ pub struct Left {
 }
 
 impl Left {
-    /// The changes in the content of the file `record` that are still in force below `root`.
+    /// Returns the changes in the content of the file `record` that are still in force below `root`. `None`
+    /// if no change is in force, or if the machine has restarted since the changes.
     pub(super) fn of(content: Content, root: &Path, record: &Path) -> Option<Self> {
         let owner = content.owner.filter(Owner::is_of_this_boot)?;
         let mut changes = content.changes;
@@ -37,11 +39,11 @@ impl Left {
         self.changes.iter().rev().map(Change::way_back).collect()
     }
 
-    /// Puts back each setting that still has the value that the killed process left. Returns a report for
-    /// each setting.
+    /// Puts back each setting that still has the value that the killed process left. Returns a report on each
+    /// setting that was to be put back.
     ///
     /// # Errors
-    /// Another process changes settings now, or this process may not change settings.
+    /// An error if another process changes settings now, or if this process may not change settings.
     pub fn put_back(self) -> Result<Vec<PutBack>, SettingError> {
         let mut record = Record::lock(&[self.record])?;
         let changes = record.content().changes;
@@ -55,7 +57,7 @@ impl Left {
     /// Leaves the settings as they are now, and empties the file of changes.
     ///
     /// # Errors
-    /// Another process changes settings now, or this process may not change settings.
+    /// An error if another process changes settings now, or if this process may not change settings.
     pub fn keep(self) -> Result<(), SettingError> {
         Record::lock(&[self.record])?.clear()
     }

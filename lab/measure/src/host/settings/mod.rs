@@ -6,8 +6,8 @@
 //! changes. `left` has the changes that a killed process did not undo. `told` has the sentences about changed
 //! settings.
 //!
-//! A setting below `/proc/sys` lasts until the machine stops. So the file of changes is not flushed to the
-//! disk. The file only has to outlive processes, and means nothing after a boot.
+//! The file of changes is not flushed to the disk, because a setting below `/proc/sys` lasts only until the
+//! machine stops. The file has to outlive processes, but means nothing after a boot.
 
 mod change;
 mod changes;
@@ -78,7 +78,7 @@ pub enum SettingError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The kernel stored another value than the one that was written. The old value was put back.
+    /// The kernel stored another value than the written value. The old value was put back.
     #[error("{key}: the kernel makes {now} of {asked}; it was put back")]
     Altered {
         /// The setting.
@@ -92,7 +92,7 @@ pub enum SettingError {
     /// the other's value.
     #[error("another process changes settings now: {owner}; wait until it has ended")]
     Busy {
-        /// The other process.
+        /// The process that changes settings now.
         owner: Owner,
     },
     /// A process was killed before it put the old values back.
@@ -125,7 +125,7 @@ impl Settings {
     /// Checks that this process could now make the change in `text`, such as `vm.stat_interval=5`.
     ///
     /// # Errors
-    /// `text` is no setting of `vm`, or this process may not write the setting.
+    /// An error if `text` is no setting of `vm`, or if this process may not write the setting.
     pub fn check(&self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
         assignment.change(&self.root)?;
@@ -136,12 +136,12 @@ impl Settings {
         })
     }
 
-    /// Locks the file of changes. No other process can then change settings through this crate until the
-    /// result is dropped. `command` names this process in messages of other processes.
+    /// Locks the file of changes. Until the result is dropped, no other process can change settings through
+    /// this crate. `command` names this process in messages of other processes.
     ///
     /// # Errors
-    /// Another process has locked the file, a killed process has left settings changed, or the file cannot be
-    /// written.
+    /// An error if another process has locked the file, if a killed process has left settings changed, or if
+    /// the file cannot be written.
     pub fn begin(&self, command: &str) -> Result<Changes, SettingError> {
         let mut record = Record::lock(&self.records)?;
         // Lock the file before reading it. If this process read the file first, the file's owner could be
@@ -154,7 +154,7 @@ impl Settings {
     }
 
     /// Returns the changes that a killed process did not put back. `None` if there are no such changes, or if
-    /// all of them are undone already. The call needs no privileges.
+    /// all these changes are undone already. The call needs no privileges.
     #[must_use]
     pub fn left(&self) -> Option<Left> {
         self.records.iter().find_map(|path| Left::of(Content::of_killed(path)?, &self.root, path))
@@ -165,7 +165,7 @@ fn path_of(root: &Path, key: &str) -> PathBuf {
     root.join(key.replace('.', "/"))
 }
 
-/// The value of a setting now.
+/// The present value of a setting.
 fn read(root: &Path, key: &str) -> Result<String, SettingError> {
     let path = path_of(root, key);
     match fs::read_to_string(&path) {

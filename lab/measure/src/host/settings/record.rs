@@ -2,8 +2,9 @@
 //!
 //! The first line, in JSON, names the process that uses the file. Each further line is a change. The process
 //! holds a lock on the file while it may change settings, and the kernel releases the lock of a killed
-//! process. So lines in an unlocked file come from a killed process. A process that has put everything back
-//! leaves the file empty. A line without its end was not written completely, and its change was not made.
+//! process. Therefore lines in a file without a lock come from a killed process. A process that has put
+//! everything back leaves the file empty. If the last line has no line end, it was not written completely,
+//! and its change was not made.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -46,7 +47,8 @@ impl Owner {
         Self { pid: std::process::id(), command: command.to_owned(), began_s: now_s(), boot: boot() }
     }
 
-    /// Whether the machine has not restarted since then. A restart resets all settings.
+    /// Whether the machine has not restarted since the process changed settings. A restart resets all
+    /// settings.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
@@ -156,8 +158,8 @@ impl Content {
     /// Reads the lines of a process that has ended. `None` if the process still lives.
     pub(super) fn of_killed(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
-        // If the file's owner lives, it holds the lock, and this attempt fails. The lock of this attempt ends
-        // when `file` is dropped.
+        // If the file's owner lives, the owner holds the lock, and this attempt fails. The lock of this
+        // attempt ends when `file` is dropped.
         flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
         Self::read(&file).ok()
     }

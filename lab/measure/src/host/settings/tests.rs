@@ -1,6 +1,6 @@
 //! Tests on a directory that stands for `/proc/sys`. A killed process leaves the lines that are in the file
-//! when it is killed. So the tests copy the file. No process has locked the copy, so it looks like the file
-//! of a killed process.
+//! when it is killed. To simulate a killed process, the tests copy the file. No process has locked the copy,
+//! so the copy looks like the file of a killed process.
 
 use std::path::Path;
 
@@ -155,11 +155,11 @@ fn fault_07_a_change_is_written_down_before_it_is_made() {
     assert!(changes.set("vm.a_directory=1").is_err());
     changes.set("vm.stat_interval=7").unwrap();
     let written = fs::read_to_string(machine.root().join("run/settings")).unwrap();
-    // The process is killed after it wrote the line and before it wrote the setting. So the line is in the
-    // file, and the setting is unchanged.
+    // The process is killed after it wrote the line and before it wrote the setting: the line is in the file,
+    // and the setting is unchanged.
     machine.put("vm.stat_interval", "1\n");
     assert_eq!(machine.killed().left(), None);
-    // The process is killed while it writes the line. So nothing was changed yet.
+    // The process is killed while it writes the line, and before it changes the setting.
     fs::write(machine.root().join("torn"), &written[..written.len() - 1]).unwrap();
     machine.put("vm.stat_interval", "7\n");
     let torn = Settings::at(machine.root(), machine.root().join("torn"));

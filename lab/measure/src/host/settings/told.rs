@@ -26,10 +26,10 @@ pub enum Undone {
     Done,
     /// The setting had its old value already, so nothing was written.
     WasDone,
-    /// The setting has neither the changed nor the old value, because another process wrote it. So the
-    /// setting is left alone. Holds the present value.
+    /// The setting has neither the changed nor the old value, because another process wrote the setting. This
+    /// process therefore leaves the setting as it is. The variant holds the present value.
     ChangedByAnother(String),
-    /// The kernel refuses the old value. Holds the reason.
+    /// The kernel refuses the old value. The variant holds the reason.
     Refused(String),
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Head {
     pub(super) cpus: Option<u32>,
     pub(super) described: TracingData,
     pub(super) formats: SampleFormats,
-    /// Where the records are.
+    /// The range of the records in the file, in bytes.
     pub(super) records: Range<u64>,
     /// Whether the file was cut after its events' descriptions, and is read leniently.
     pub(super) is_cut: bool,
@@ -63,8 +63,8 @@ impl Part {
 }
 
 impl Head {
-    /// Reads everything but the records. Of a file that was cut, only lenient reading accepts that parts
-    /// behind the events' descriptions are missing.
+    /// Reads everything but the records. If the file was cut behind the events' descriptions, lenient reading
+    /// goes on without the missing parts, and strict reading returns an error.
     pub(super) fn read(path: &Path, file: &mut File, strictness: Strictness) -> Result<Self, TraceError> {
         let refused = |problem: &str| TraceError::file(path, problem, REMEDY);
         let file_bytes =
@@ -121,8 +121,8 @@ impl Head {
                 let mut bytes = at(path, file, part.offset)?;
                 bytes.expect(b"\x17\x08\x44tracing")?;
                 let version = bytes.name()?;
-                // Skip the byte order and the sizes of a `long` and of a page. The file header and the event
-                // descriptions also have the skipped facts.
+                // Skip the byte order and the sizes of a `long` and of a page, because the file header and
+                // the event descriptions also have these facts.
                 bytes.skip(1 + 1 + 4)?;
                 let has_tasks = version != "0.5";
                 self.described.read(&mut bytes, has_tasks)?;

@@ -1,13 +1,14 @@
 //! Sorts samples of several CPUs by time.
 //!
 //! In a round, perf copies the rings of all CPUs one after another, and then writes a mark. After a round, no
-//! event arrives that is older than the youngest event of the round before.
+//! event arrives that is older than the youngest event of the round before this round.
 
 use std::collections::VecDeque;
 
 use crate::event::Event;
 
-/// Maximum number of waiting events, which take 128 MiB. Two rounds of large rings have fewer events.
+/// Maximum number of waiting events, which take 128 MiB. Two rounds of large rings have fewer events than
+/// this maximum.
 const WAITING_MAX: usize = 4 << 20;
 
 /// Holds events back until no older event can arrive, or until `WAITING_MAX` events wait.
@@ -15,11 +16,13 @@ const WAITING_MAX: usize = 4 << 20;
 pub(super) struct Rounds {
     waiting: Vec<Event>,
     ready: VecDeque<Event>,
-    /// Time of the youngest event so far. The next field is the time of the youngest event in earlier rounds.
+    /// Time of the youngest event so far. The field `youngest_before_ns` has the time of the youngest event
+    /// in the rounds that are finished.
     youngest_ns: u64,
     youngest_before_ns: u64,
     last_ns: u64,
-    /// Number of events with an earlier time than the event that was delivered immediately before.
+    /// Number of delivered events whose time is earlier than the time of the event delivered immediately
+    /// before.
     pub(super) out_of_order: u64,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct SampleFormats {
 pub(super) struct Sample<'body> {
     pub(super) ts_ns: u64,
     pub(super) cpu: u16,
-    /// The kernel's own record. The record is empty if the event has none.
+    /// The kernel's own record. The record is empty if the event has no record.
     pub(super) raw: &'body [u8],
 }
 

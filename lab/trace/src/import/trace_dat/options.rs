@@ -37,7 +37,7 @@ impl Options {
         match id {
             id::CPU_STATS => self.counts = self.counts.plus(RingCounts::parse(text)),
             id::CLOCK => self.clock = Some(text.to_owned()),
-            // `Linux host 6.18.1 x86_64`.
+            // The text has the form `Linux host 6.18.1 x86_64`.
             id::UNAME => self.kernel = text.split(' ').nth(2).map(str::to_owned),
             id::CPU_COUNT => self.cpus = data.try_into().ok().map(u32::from_ne_bytes),
             _ => {}

@@ -17,7 +17,7 @@ use crate::{
 
 /// Maximum bytes of the text that names the clock. The text ends with zero bytes.
 const CLOCK_BYTES_MAX: u64 = 1 << 12;
-/// Maximum number of tracing instances, without the first instance.
+/// Maximum number of tracing instances, not counting the first instance.
 const BUFFERS_MAX: usize = 1 << 10;
 
 pub(super) fn read(
@@ -39,7 +39,7 @@ pub(super) fn read(
             let option_bytes = bytes.u32()?;
             let data = bytes.blob(option_bytes.into())?;
             match option {
-                // The buffer's name follows the offset.
+                // The option has the offset of the buffer's rings, and after it the buffer's name.
                 id::BUFFER if buffers.len() < BUFFERS_MAX => buffers.extend(data.first_chunk().copied()),
                 id::BUFFER => return Err(bytes.error("there are too many instances")),
                 _ => options.note(option, &data),

@@ -41,15 +41,15 @@ fn highest_of(list: &str) -> Option<usize> {
 /// The CPU that runs this thread. The system may move the thread at any time.
 #[inline]
 pub(in crate::sys) fn current_cpu() -> usize {
-    // If the thread has a registered area, glibc reads the CPU from it, which is faster than the vDSO.
+    // If the thread has a registered area, glibc reads the CPU from this area, which is faster than the vDSO.
     // SAFETY: the call has no arguments and no effects.
     let cpu = unsafe { libc::sched_getcpu() };
-    // The call fails only if the kernel does not have it. In that case, all threads count as running on CPU
-    // 0.
+    // The call fails only on a kernel that lacks the system call. On such a kernel, all threads count as
+    // running on CPU 0.
     usize::try_from(cpu).unwrap_or(0)
 }
 
-/// Calls membarrier(2). `false` if the kernel refuses.
+/// Calls membarrier(2). Returns `false` if the kernel refuses the command.
 pub(in crate::sys) fn membarrier(command: libc::c_int) -> bool {
     // SAFETY: membarrier takes three integers and touches no memory.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }

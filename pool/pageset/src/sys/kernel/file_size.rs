@@ -1,5 +1,5 @@
 //! Sets a file's size. If the size exceeds the process's limit (`ulimit -f`), the kernel also sends SIGXFSZ,
-//! which would end the program. So this module blocks the signal and consumes it.
+//! which would end the program. This module blocks SIGXFSZ and consumes it, so that the program does not end.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,7 +13,8 @@ use rustix::fs::ftruncate;
 pub(super) fn set(file: impl AsFd, bytes: u64) -> io::Result<()> {
     let limit = signal_of_limit();
     let before = change_mask(libc::SIG_BLOCK, &limit)?;
-    // Do not consume a SIGXFSZ that was pending before: the program may wait for it.
+    // Do not consume a SIGXFSZ that was pending before this call, because the program may wait for the
+    // signal.
     let is_pending = is_pending();
     let outcome = ftruncate(file, bytes).map_err(io::Error::from);
     if outcome.is_err() && !is_pending {
@@ -57,7 +58,7 @@ fn is_pending() -> bool {
     unsafe { libc::sigismember(pending.as_ptr(), libc::SIGXFSZ) == 1 }
 }
 
-/// Consumes the pending signal, if there is one.
+/// Consumes the pending signal of `set`, if such a signal is pending.
 fn consume(set: &libc::sigset_t) {
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let is_interrupted = || {

@@ -1,5 +1,5 @@
-//! Maps the memory of pools and tables. A mapping first reserves address space, and then maps memory inside
-//! it.
+//! Maps the memory of pools and tables. To make a mapping, this module reserves address space, and then maps
+//! memory into this address space.
 
 use std::ffi::c_void;
 use std::io::{self, Write as _};
@@ -13,7 +13,8 @@ use super::{calls, file_size};
 use crate::sys::{Change, MapError, MapStep, POOL_ALIGN};
 use crate::{Backing, HugePageSize};
 
-/// A mapping of this process, or a caller's region. Dropping the value unmaps only the first kind.
+/// A mapping that the pool made, or a caller's region. Dropping the value unmaps a mapping of the pool, but
+/// not a caller's region.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -64,9 +65,8 @@ impl Mapping {
                     Backing::Thp => Advice::LinuxHugepage,
                     _ => Advice::LinuxNoHugepage,
                 };
-                // A kernel without transparent huge pages refuses the advice. `Pool::backing` tells what the
-                // pool got.
-                // SAFETY: the range is mapped, and this advice changes no contents.
+                // A kernel without transparent huge pages refuses the advice. `Pool::backing` tells how many
+                // huge pages the pool got. SAFETY: the range is mapped, and this advice changes no contents.
                 let _ = unsafe { madvise(address, bytes, advice) };
                 name(start, bytes);
             }
@@ -110,7 +110,7 @@ impl Drop for Mapping {
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }
-        // Undo the changes, because the caller may use the region again: it may fork, or lock other memory.
+        // Undo the changes, because the caller may use the region again, and may fork or lock other memory.
         let changes = Change::ALL.into_iter().zip(self.changed).filter(|(_, is_made)| *is_made);
         for (change, _) in changes {
             let _ = match change {
@@ -126,8 +126,8 @@ impl Drop for Mapping {
 fn file_of(bytes: usize, flags: MemfdFlags) -> io::Result<OwnedFd> {
     let memfd = memfd_create(c"pageset", flags | MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     file_size::set(&memfd, bytes as u64)?;
-    // Seal the file's size, so that no process can shrink the file while pages are mapped. The system cannot
-    // seal writes and holes while the file is mapped.
+    // Seal the file's size, so that no process can shrink the file while pages are mapped. The system could
+    // seal writes and holes only while no process has the file mapped.
     fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(memfd)
 }

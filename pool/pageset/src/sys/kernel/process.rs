@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// Registers functions that the C library calls before each fork of this process, after it in the parent, and
-/// after it in the child.
+/// Registers functions that the C library calls before each fork of this process, after each fork in the
+/// parent, and after each fork in the child.
 ///
 /// # Errors
 /// The system's error: no memory.

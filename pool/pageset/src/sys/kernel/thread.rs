@@ -45,7 +45,7 @@ pub(in crate::sys) fn leave_real_time() {
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
     let policy = policy & !libc::c_long::from(libc::SCHED_RESET_ON_FORK);
     if [libc::SCHED_FIFO, libc::SCHED_RR].map(libc::c_long::from).contains(&policy) {
-        // The kernel's parameter is one number.
+        // `sched_setscheduler` reads a `sched_param`, which the kernel defines as one number: the priority.
         let priority: libc::c_int = 0;
         // SAFETY: the parameter outlives the call.
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const priority) };

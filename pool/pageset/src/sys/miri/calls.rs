@@ -13,7 +13,7 @@ pub(in crate::sys) fn possible_cpus() -> Option<usize> {
     Some(2)
 }
 
-/// Returns one CPU. Miri gives a program only one.
+/// Returns one CPU, because miri gives a program only one CPU.
 pub(in crate::sys) fn usable_cpus() -> Option<usize> {
     Some(1)
 }
