@@ -7,9 +7,11 @@ use pageset_trace::{
     TaskBook, Tasks, TraceError, TraceInfo, WriteOptions, convert, open,
 };
 
-const BUNDLED: [(&str, usize); 12] = [
+const BUNDLED: [(&str, usize); 14] = [
     ("k618_2c_make_lua_j4", 1_114_888),
     ("k618_2c_make_openssl_j4", 665_737),
+    ("k618_2c_make_openssl_tcc", 488_037),
+    ("k618_2c_make_openssl_clang", 488_185),
     ("k618_2c_hackbench_sock", 210_962),
     ("k618_2c_fault_loop", 1_322_680),
     ("k612_2c_pf1x1", 131_156),
