@@ -45,12 +45,18 @@ print(record)
 print(f"kernel {read('kernel')}: {sum(kinds.values())} events: " + ", ".join(f"{kind} {n}" for kind, n in kinds.items()))
 refills, drains = verify["refills"], verify["drains"]
 print(f"verify under {verify['policy']}: refills {percent(refills):.2f} % of {refills['observed']}, "
-      f"drains {percent(drains):.2f} % of {drains['observed']}, mismatches {verify['mismatches']}")
+      f"drains {percent(drains):.2f} % of {drains['observed']}, mismatches {verify['mismatches']}, "
+      f"undetermined {verify['undetermined']}")
 expect("events are recorded", kinds.get("mm_page_alloc", 0) > 10_000)
 expect("nothing is lost", "Lost events: 0." in record)
 # Linux 6.12 refills up to 2016 pages at once, so that one of its few refills is more than a percent.
 expect("99 % of the refills are right, or all but one",
        refills["observed"] - refills["exact"] <= max(1, refills["observed"] // 100))
+# A drain that ended early is counted apart, because the policy does not say that it ends there. A short recording has few
+# drains, so that three of them may be more than 5 %.
+explained = drains["exact"] + drains["ended_early"]
+expect(f"95 % of the drains are right or ended early, or all but three: {explained} of {drains['observed']} are",
+       drains["observed"] - explained <= max(3, drains["observed"] // 20))
 # A kernel from 7.1 on takes the stacks of tasks as blocks, and may allocate nothing in bulk.
 release = tuple(int(part) for part in read("kernel").split(".")[:2])
 if release < (7, 1):

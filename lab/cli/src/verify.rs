@@ -237,12 +237,35 @@ fn notes(verified: &[Verified]) -> Vec<String> {
         "Left out: {cold} first refills of lists, because the contents of the lists before are not known. \
          `pageset verify --explain 1` shows the events around the first mismatch."
     ));
+    notes.extend(undetermined(verified));
     notes.push(taken_for_refills(verified));
     let mut assumed: Vec<_> = verified.iter().flat_map(|one| one.assumed.iter().cloned()).collect();
     assumed.dedup();
     notes.extend(assumed);
     notes.extend(verified.iter().filter_map(nearest));
     notes
+}
+
+/// Says how many decisions could not be compared, because an earlier mismatch has shown that the count is wrong.
+/// `None` if there is no such decision.
+fn undetermined(verified: &[Verified]) -> Option<String> {
+    let all = || verified.iter().map(|one| one.verification.undetermined);
+    let kinds = [
+        (all().map(|one| one.refills).sum::<u64>(), "refills"),
+        (all().map(|one| one.drains).sum(), "drains"),
+        (all().map(|one| one.frees).sum(), "frees without a drain"),
+        (all().map(|one| one.ticks).sum(), "ticks"),
+        (all().map(|one| one.samples).sum(), "samples"),
+    ];
+    let said: Vec<_> =
+        kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{n} {kind}")).collect();
+    (!said.is_empty()).then(|| {
+        format!(
+            "Undetermined: {}. They depend on a count of which only bounds are known. They are neither exact nor \
+             differences.",
+            said.join(", ")
+        )
+    })
 }
 
 /// Says how refills are recognised, and in how many cases it is uncertain whether a refill happened. The

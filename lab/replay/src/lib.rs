@@ -70,7 +70,7 @@ pub use survey::{
 };
 pub use verify::{
     Class, Decays, Drains, ExplainRequest, Explanation, Fetches, Fit, Mismatches, Mode, PassedOver, Refills,
-    Samples, Verification, VerifyError, VerifyOptions, verify,
+    Samples, Undetermined, Verification, VerifyError, VerifyOptions, verify,
 };
 
 /// The crate's README. Tests run its example.

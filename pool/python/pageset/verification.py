@@ -51,6 +51,18 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Undetermined:
+    """The number of decisions that depend on a count of which only bounds are known. These decisions are
+    neither exact nor differences."""
+
+    refills: int
+    drains: int
+    frees: int
+    ticks: int
+    samples: int
+
+
+@dataclass(frozen=True)
 class PassedOver:
     """The number of events that the comparison skipped, by reason."""
 
@@ -76,6 +88,7 @@ class Verification:
     samples: Samples
     mismatches: dict[str, int]
     """The number of differences, by reason."""
+    undetermined: Undetermined
     passed_over: PassedOver
     warnings: tuple[str, ...]
     """The compared part of the recording, if a setting changed during the recording."""

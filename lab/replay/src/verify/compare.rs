@@ -11,6 +11,7 @@ use pageset_trace::EventKind;
 use super::after_free::{AfterFree, after_free};
 use super::classes::Class;
 use super::cpu_state::Slices;
+use super::doubt::Doubt;
 use super::engine::Engine;
 use super::explain::describe;
 use super::links::Chunk;
@@ -45,6 +46,7 @@ impl Engine {
         let zone = home.set / self.cpus.len();
         let flags = self.geometry.zones[zone].pressure.flags();
         let (policy, limits) = (self.policy, self.sets[home.set].limits);
+        let undetermined = self.narrow_at_free((home, order), flags, !observed.is_empty());
         let before = self.sets[home.set].scalars();
         let other = self.sets[home.set].other_scalars();
         let frames = &self.geometry.frames;
@@ -54,16 +56,17 @@ impl Engine {
         });
         let count = before.count;
         self.out.drains.observed += u64::from(!observed.is_empty());
-        self.out.drains.predicted += u64::from(due.is_some());
+        self.out.drains.predicted += u64::from(due.is_some() && !undetermined);
         if let DrainEnds::GoesOn(next) = end {
             let left = match due.map(|due| (due, self.progress(home, due, count, observed))) {
                 Some((due, Progress::Ends(pages))) => Some(DueDrain { pages, ..due }),
                 _ => None,
             };
-            self.wait_for_slices(Slices { home, next, left });
+            self.wait_for_slices(Slices { home, next, left, undetermined });
             // The drain agrees so far, and more slices follow. Compare the further slices when their events
             // are reached.
             if left.is_some() {
+                self.sets[home.set].above_at_most = None;
                 self.carry_out_drain(home, observed);
                 return;
             }
@@ -71,7 +74,7 @@ impl Engine {
         let agrees = self.agrees_with(home, due, count, (observed, end))
             || self.explain_by_order(chunk, index, (home, order), before, observed);
         if agrees {
-            self.out.drains.exact += u64::from(!observed.is_empty());
+            self.note_agreement(!observed.is_empty(), undetermined);
         } else if self.ended_early(chunk, index, home, (due, count, observed)) {
             self.note_ended_early(chunk, index, home, (due, observed));
         } else {
@@ -102,6 +105,9 @@ impl Engine {
                 )
             });
         }
+        let set = &mut self.sets[home.set];
+        let is_limit_high = observed.is_empty() && flags == Pressure::default();
+        set.above_at_most = is_limit_high.then(|| set.pcp.high - 1 - set.pcp.count);
         if !observed.is_empty() {
             self.carry_out_drain(home, observed);
         }
@@ -123,7 +129,9 @@ impl Engine {
             match (self.progress(home, due, count, observed), end) {
                 (Progress::Ends(pages), DrainEnds::GoesOn(_)) => left = Some(DueDrain { pages, ..due }),
                 (Progress::Whole, DrainEnds::Here | DrainEnds::TaskMoved)
-                | (Progress::Ends(_), DrainEnds::TaskMoved) => self.out.drains.exact += 1,
+                | (Progress::Ends(_), DrainEnds::TaskMoved) => {
+                    self.note_agreement(true, slices.undetermined);
+                }
                 (Progress::Ends(_), DrainEnds::Here) if self.is_accompanied(chunk, index, home) => {
                     self.note_ended_early(chunk, index, home, (Some(due), observed));
                 }
@@ -140,6 +148,18 @@ impl Engine {
             self.wait_for_slices(Slices { next, left, ..slices });
         }
         self.carry_out_drain(home, observed);
+    }
+
+    /// Counts a free that agrees with the kernel. `undetermined` says that the free also agrees because the
+    /// count was chosen to fit.
+    fn note_agreement(&mut self, is_drained: bool, undetermined: bool) {
+        let counted = match (is_drained, undetermined) {
+            (true, false) => &mut self.out.drains.exact,
+            (true, true) => &mut self.out.undetermined.drains,
+            (false, true) => &mut self.out.undetermined.frees,
+            (false, false) => return,
+        };
+        *counted += 1;
     }
 
     /// Whether the kernel's drain consists of whole slices of the due drain, but ended early while another
@@ -259,7 +279,12 @@ impl Engine {
 
     /// Repeats the policy's decision after the page set's numbers were set to `from`. The numbers keep their
     /// new values.
-    fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
+    pub(super) fn retry(
+        &mut self,
+        (home, order): (Home, Order),
+        from: Scalars,
+        flags: Pressure,
+    ) -> Option<DueDrain> {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
         set.set_scalars(from);
@@ -414,6 +439,12 @@ impl Engine {
             Some(_) => before,
         };
         let retried = self.retry((home, order), corrected, flags);
+        if corrected.high == before.high && due.is_some() == observed.is_empty() {
+            // The kernel's free shows only one bound of the count.
+            let set = &mut self.sets[home.set];
+            let above = set.above_at_most.map(|above| above - (corrected.count - before.count));
+            set.doubt = if due.is_some() { Doubt::AT_MOST } else { Doubt::at_least(above) };
+        }
         if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
             && !self.agrees(home, retried, corrected.count, observed)
         {

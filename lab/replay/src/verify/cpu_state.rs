@@ -39,6 +39,8 @@ pub(super) struct Slices {
     pub(super) next: usize,
     /// The part of the due drain that is left. `None` after a mismatch, because then this part is unknown.
     pub(super) left: Option<DueDrain>,
+    /// Whether the decision to drain depended on a count that was not known.
+    pub(super) undetermined: bool,
 }
 
 /// A tick that has begun and not ended.
@@ -49,6 +51,26 @@ pub(super) struct Tick {
     pub(super) zone: usize,
     /// Whether the model's drain of a zone differed from the kernel's drain in this tick.
     pub(super) differs: bool,
+    /// Whether a drain of this tick depended on a count that was not known.
+    pub(super) undetermined: bool,
+    /// The drain of a zone that other tasks interrupted between two slices.
+    pub(super) open: Option<OpenDrain>,
+}
+
+/// A tick's drain of one zone that has begun and not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenDrain {
+    pub(super) zone: usize,
+    /// The part of the due drain that is left. `None` if this part is unknown.
+    pub(super) left: Option<DueInTick>,
+}
+
+/// The pages that a tick drains from one page set, and the sizes of its drains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DueInTick {
+    pub(super) excess: i32,
+    pub(super) slice: i32,
+    pub(super) remote: i32,
 }
 
 /// A bulk allocation that has begun and not ended.

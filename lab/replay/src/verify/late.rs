@@ -5,6 +5,7 @@ use pageset_trace::EventKind;
 
 use super::engine::Engine;
 use super::links::Chunk;
+use super::mode::Mode;
 use super::numbers::Place;
 
 /// How many later events are searched for late reports.
@@ -18,6 +19,27 @@ impl Engine {
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
             cpu.popped_early.push(place.frame);
         }
+    }
+
+    /// Whether late reports explain that the kernel's count is `pages` smaller than the model's count. If so,
+    /// takes their blocks off the page set now.
+    pub(super) fn take_reported_late(&mut self, chunk: &Chunk, now: usize, set: usize, pages: i32) -> bool {
+        if !self.has_bulk_events || self.mode == Mode::Free || pages <= 0 {
+            return false;
+        }
+        let (mut left, mut taken) = (pages, Vec::new());
+        for (place, cpu) in self.reported_late(chunk, now, set) {
+            let Some(home) = self.home(place) else { continue };
+            left -= self.sets[set].pcp.scheme().order(home.list).frames() as i32;
+            taken.push((place, home, cpu));
+            if left <= 0 {
+                break;
+            }
+        }
+        if left == 0 {
+            taken.into_iter().for_each(|(place, home, cpu)| self.take_early(place, home, cpu));
+        }
+        left == 0
     }
 
     /// Returns the blocks of a page set whose allocation an interrupted task will report later, each with the

@@ -13,8 +13,9 @@
 //!   `report`.
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
-//! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
-//!   `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at the start).
+//! - Effects of events: `compare` (the drain of a free), `doubt` (a count that is not known), `free_run` (mode
+//!   `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at
+//!   the start).
 //! - The files that use all other files: `dispatch` (which part handles which event), `options`, `fit` (which
 //!   of several policies agrees best), and this file.
 
@@ -26,6 +27,7 @@ mod classes;
 mod compare;
 mod cpu_state;
 mod dispatch;
+mod doubt;
 mod engine;
 mod explain;
 mod fetches;
@@ -51,7 +53,7 @@ pub use fetches::Fetches;
 pub use fit::Fit;
 pub use mode::Mode;
 pub use options::{VerifyError, VerifyOptions};
-pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
+pub use report::{Decays, Drains, PassedOver, Refills, Samples, Undetermined, Verification};
 
 use pageset_core::POLICIES;
 use pageset_trace::TraceReader;

@@ -6,6 +6,8 @@ use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{DrainOrder, FreeHistory, RefillRule};
 use pageset_core::{FrameIndex, FrameTables, Order, Policy};
 
+use super::doubt::Doubt;
+
 /// Maximum number of lists in a page set.
 const LISTS_MAX: usize = 16;
 
@@ -60,6 +62,11 @@ pub(super) struct PageSet {
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
+    /// How far the kernel's count may differ from the model's count.
+    pub(super) doubt: Doubt,
+    /// At most how far the kernel's count may lie above the model's count, because the last free did not
+    /// drain. `None` if the last free drained, or if its limit is not known.
+    pub(super) above_at_most: Option<i32>,
     /// The state of the model when a sample begins: whether `count` and `high` equal the sample's values, and
     /// the value of `count`.
     pub(super) sampled: (bool, bool, i32),
@@ -93,6 +100,8 @@ impl PageSet {
             touched: false,
             expire_known: false,
             count_known: false,
+            doubt: Doubt::default(),
+            above_at_most: None,
             sampled: (false, false, 0),
             sample_error: (0, 0),
         }

@@ -28,6 +28,8 @@ pub struct Verification {
     pub samples: Samples,
     /// Mismatches by class.
     pub mismatches: Mismatches,
+    /// Decisions that depend on a count that an earlier mismatch has shown to be wrong.
+    pub undetermined: Undetermined,
     /// Events that could not be compared.
     pub passed_over: PassedOver,
     /// Which part of the recording was compared, if a setting changed.
@@ -92,6 +94,31 @@ pub struct Samples {
     pub count_exact: u64,
     /// Number of comparisons with the same `high`.
     pub high_exact: u64,
+}
+
+/// Counts of decisions that could not be compared, because they depend on a count that is not known. After a
+/// mismatch, the model knows only bounds of the count, until a sample or a later decision shows the count.
+/// `observed` and `n` include these decisions, and `exact` and the mismatches do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Undetermined {
+    /// Number of refills.
+    pub refills: u64,
+    /// Number of frees that caused a drain.
+    pub drains: u64,
+    /// Number of frees that caused no drain.
+    pub frees: u64,
+    /// Number of ticks.
+    pub ticks: u64,
+    /// Number of comparisons with a sample.
+    pub samples: u64,
+}
+
+impl Undetermined {
+    /// Number of all decisions and samples that could not be compared.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.refills + self.drains + self.frees + self.ticks + self.samples
+    }
 }
 
 /// Events that were not compared, by reason.

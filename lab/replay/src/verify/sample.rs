@@ -4,6 +4,7 @@ use pageset_core::pcp::Limits;
 use pageset_trace::Event;
 
 use super::classes::Class;
+use super::doubt::Doubt;
 use super::engine::Engine;
 use super::links::Chunk;
 use super::mode::Mode;
@@ -134,10 +135,27 @@ impl Engine {
             }
             let (count_before, high_before, old) = set.sampled;
             let known = set.count_known;
+            // Other tasks may run between the two marks and change the count. If the printed count lies
+            // between the model's counts at the marks, the model may have been right in between.
+            let is_between = (old.min(set.pcp.count) + 1..old.max(set.pcp.count)).contains(&count);
+            let is_late = known
+                && !count_equal
+                && !count_before
+                && !is_between
+                && self.take_reported_late(chunk, index, index_of_set, old - count);
+            let set = &mut self.sets[index_of_set];
+            let old = if is_late || known && is_between { count } else { old };
             let (count_exact, high_exact) = (count_equal || count_before, high_equal || high_before);
+            let is_possible = [old, set.pcp.count].into_iter().any(|model| {
+                let (low, high) = set.doubt.bounds(model);
+                (low..=high).contains(&count)
+            });
+            let undetermined =
+                (!set.doubt.is_known() && is_possible || is_late || is_between && !count_exact) && high_exact;
             if known {
                 self.out.samples.n += 1;
-                self.out.samples.count_exact += u64::from(count_exact);
+                self.out.undetermined.samples += u64::from(undetermined);
+                self.out.samples.count_exact += u64::from(count_exact && !undetermined);
                 self.out.samples.high_exact += u64::from(high_exact);
             }
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
@@ -147,6 +165,7 @@ impl Engine {
                 if !count_exact {
                     set.pcp.count += count - old;
                 }
+                (set.doubt, set.above_at_most) = (Doubt::default(), None);
                 if !high_exact {
                     set.pcp.high = high;
                 }
@@ -157,7 +176,7 @@ impl Engine {
             let error =
                 if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;
-            if known && !(count_exact && high_exact) && (is_new || self.mode == Mode::Step) {
+            if known && !undetermined && !(count_exact && high_exact) && (is_new || self.mode == Mode::Step) {
                 let class = self.class_of_sample(index_of_set);
                 self.mismatch(chunk, index, class, index_of_set, || {
                     format!("sample: count {count}, high {high}; the model: {model_count}, {model_high}")

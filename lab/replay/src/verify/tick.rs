@@ -6,7 +6,7 @@ use pageset_core::policy::DecayDrain;
 use pageset_trace::{Event, EventKind};
 
 use super::classes::Class;
-use super::cpu_state::Tick;
+use super::cpu_state::{DueInTick, OpenDrain, Tick};
 use super::engine::Engine;
 use super::links::{Chunk, same_context};
 use super::mode::Mode;
@@ -16,17 +16,10 @@ use super::page_set::Home;
 /// A page set of a remote node is emptied after this many ticks without use. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
-/// The pages that a tick drains from one page set, and the sizes of its drains.
-#[derive(Clone, Copy, Debug)]
-struct Due {
-    excess: i32,
-    slice: i32,
-    remote: i32,
-}
-
 impl Engine {
     pub(super) fn tick_starts(&mut self, event: &Event) {
-        self.cpus[usize::from(event.cpu)].tick = Some(Tick { start: *event, zone: 0, differs: false });
+        self.cpus[usize::from(event.cpu)].tick =
+            Some(Tick { start: *event, zone: 0, differs: false, undetermined: false, open: None });
     }
 
     pub(super) fn is_of_tick(&self, event: &Event) -> bool {
@@ -41,75 +34,118 @@ impl Engine {
         let Some(mut tick) = self.cpus[cpu].tick else { return };
         let mut observed = std::mem::take(&mut self.observed);
         observed.clear();
-        let mut at = Some(index);
-        while let Some(index) = at {
-            let next = chunk.events[index];
-            if next.kind == EventKind::MmPagePcpuDrain && same_context(&next, &event) {
-                chunk.done[index] = true;
-                let Some((place, order)) = self.block(&next, next.order) else { break };
-                if observed.first().is_some_and(|(first, _): &(Place, Order)| first.zone != place.zone) {
-                    chunk.done[index] = false;
-                    break;
-                }
-                self.see_block_type(place, next.migratetype);
-                observed.push((place, order));
-            } else if next.interrupt_level() <= event.interrupt_level()
-                && next.kind == EventKind::WorkqueueExecuteEnd
-            {
-                break;
-            }
-            at = chunk.after(index).next();
-        }
+        let goes_on = self.collect_tick(chunk, index, &mut observed);
         if let Some(&(first, _)) = observed.first() {
-            while tick.zone < first.zone {
-                self.tick_zone(chunk, index, &mut tick, cpu, &[]);
-            }
-            if tick.zone == first.zone {
-                self.tick_zone(chunk, index, &mut tick, cpu, &observed);
+            if tick.open.is_some_and(|open| open.zone == first.zone) {
+                self.tick_goes_on(chunk, index, &mut tick, cpu, (&observed, goes_on));
             } else {
-                // In the model, the tick has already left the zone that the kernel drains now.
-                let home = Home { set: self.set_index(first.zone, event.cpu), list: 0 };
-                if self.mode != Mode::Free {
-                    self.carry_out(home, &observed);
-                }
-                tick.differs = true;
-                self.mismatch(chunk, index, Class::Unexplained, home.set, || {
-                    "a tick returns to a zone".into()
-                });
+                self.tick_drains_zone(chunk, index, &mut tick, cpu, (&observed, goes_on));
             }
         }
         self.cpus[cpu].tick = Some(tick);
         self.observed = observed;
     }
 
+    /// Handles the first part of a tick's drain of a zone.
+    fn tick_drains_zone(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        tick: &mut Tick,
+        cpu: usize,
+        (observed, goes_on): (&[(Place, Order)], bool),
+    ) {
+        let zone = observed[0].0.zone;
+        while tick.zone < zone {
+            self.tick_zone(chunk, index, tick, cpu, (&[], false));
+        }
+        if tick.zone == zone {
+            return self.tick_zone(chunk, index, tick, cpu, (observed, goes_on));
+        }
+        // In the model, the tick has already left the zone that the kernel drains now.
+        let home = Home { set: zone * self.cpus.len() + cpu, list: 0 };
+        if self.mode != Mode::Free {
+            self.carry_out(home, observed);
+        }
+        tick.differs = true;
+        self.mismatch(chunk, index, Class::Unexplained, home.set, || "a tick returns to a zone".into());
+    }
+
+    /// Collects the blocks that a tick drains from one zone, up to the first event of another task that may
+    /// find or change the page set between two slices. Returns whether the tick's drain of this zone goes on
+    /// afterwards.
+    fn collect_tick(&mut self, chunk: &mut Chunk, index: usize, observed: &mut Vec<(Place, Order)>) -> bool {
+        let event = chunk.events[index];
+        let can_stop = self.policy.decay_drain == DecayDrain::Slices && self.mode != Mode::Free;
+        let (mut at, mut last) = (Some(index), index);
+        while let Some(index) = at {
+            let next = chunk.events[index];
+            if next.kind == EventKind::MmPagePcpuDrain && same_context(&next, &event) {
+                let Some((place, order)) = self.block(&next, next.order) else { break };
+                if observed.first().is_some_and(|(first, _)| first.zone != place.zone) {
+                    break;
+                }
+                chunk.done[index] = true;
+                self.see_block_type(place, next.migratetype);
+                observed.push((place, order));
+                last = index;
+            } else if next.interrupt_level() <= event.interrupt_level()
+                && next.kind == EventKind::WorkqueueExecuteEnd
+            {
+                break;
+            } else if can_stop && (next.kind.has_frame() || next.kind == EventKind::Marker) {
+                break;
+            }
+            at = chunk.after(index).next();
+        }
+        let zone = observed.first().map(|(place, _)| place.zone);
+        let mut next = chunk.next_in_task(last);
+        while let Some(at) = next.filter(|at| is_wait(chunk.events[*at].kind)) {
+            next = chunk.next_in_task(at);
+        }
+        next.is_some_and(|at| {
+            let next = &chunk.events[at];
+            next.kind == EventKind::MmPagePcpuDrain
+                && !chunk.done[at]
+                && self.geometry.locate(next.pfn).map(|place| place.zone) == zone
+        })
+    }
+
     pub(super) fn tick_ends(&mut self, chunk: &Chunk, index: usize) {
         let cpu = usize::from(chunk.events[index].cpu);
         let Some(mut tick) = self.cpus[cpu].tick.take() else { return };
         while tick.zone < self.geometry.zones.len() {
-            self.tick_zone(chunk, index, &mut tick, cpu, &[]);
+            self.tick_zone(chunk, index, &mut tick, cpu, (&[], false));
         }
         self.out.decay.observed += 1;
-        self.out.decay.exact += u64::from(!tick.differs);
+        self.out.decay.exact += u64::from(!tick.differs && !tick.undetermined);
+        self.out.undetermined.ticks += u64::from(!tick.differs && tick.undetermined);
     }
 
-    /// Compares one zone's part of a tick.
+    /// Compares one zone's part of a tick. `goes_on` says whether the tick's drain of the zone goes on after
+    /// other tasks have run.
     fn tick_zone(
         &mut self,
         chunk: &Chunk,
         index: usize,
         tick: &mut Tick,
         cpu: usize,
-        observed: &[(Place, Order)],
+        (observed, goes_on): (&[(Place, Order)], bool),
     ) {
         let zone = tick.zone;
         tick.zone += 1;
         let set = zone * self.cpus.len() + cpu;
         self.geometry.zones[zone].pressure.fold(cpu);
+        let undetermined = self.narrow_at_tick(set, observed, goes_on)
+            || self.explain_tick(chunk, index, set, observed, goes_on);
+        tick.undetermined |= undetermined;
         let count = self.sets[set].pcp.count;
         let was_expire_known = self.sets[set].expire_known;
         let due = self.due_in_tick(set, zone, cpu);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        if !is_sum(due, count, observed) {
+        let left = due.left_after(count, observed);
+        let agrees = left.is_some_and(|left| goes_on || left.is_done(count - pages));
+        if !agrees && !undetermined {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
@@ -128,27 +164,95 @@ impl Engine {
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
                 // The page set is empty: this drain or an earlier drain emptied it.
                 self.sets[set].pcp.expire = 0;
+            } else if !goes_on && self.mode != Mode::Free {
+                self.learn_from_tick(set, due.excess, observed);
             }
         }
         if self.mode == Mode::Free {
             self.drop_placeholders(Home { set, list: 0 }, due.excess + due.remote);
             self.sets[set].touched |= due.excess + due.remote > 0;
         }
+        let left = left.filter(|_| agrees && !undetermined);
+        self.end_part(tick, (set, zone, cpu), observed, goes_on.then_some(OpenDrain { zone, left }));
+    }
+
+    /// Compares a further part of a tick's drain, and carries it out.
+    fn tick_goes_on(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        tick: &mut Tick,
+        cpu: usize,
+        (observed, goes_on): (&[(Place, Order)], bool),
+    ) {
+        let Some(open) = tick.open.take() else { return };
+        let set = open.zone * self.cpus.len() + cpu;
+        let count = self.sets[set].pcp.count;
+        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
+        let mut left = None;
+        if let Some(due) = open.left {
+            left = due.left_after(count, observed).filter(|left| goes_on || left.is_done(count - pages));
+            if left.is_none() && !goes_on && self.take_reported_late(chunk, index, set, due.excess - pages) {
+                tick.undetermined = true;
+            } else if left.is_none() {
+                let class = self.count_class(set);
+                tick.differs = true;
+                self.mismatch(chunk, index, class, set, || {
+                    format!(
+                        "a tick goes on to drain {pages} of {count} pages; the policy: {} above high, {} that \
+                         expired",
+                        due.excess, due.remote
+                    )
+                });
+            }
+        }
+        self.end_part(tick, (set, open.zone, cpu), observed, goes_on.then_some(OpenDrain { left, ..open }));
+    }
+
+    /// Carries out a part of a tick's drain. `open` is the rest of this drain, if the drain goes on.
+    fn end_part(
+        &mut self,
+        tick: &mut Tick,
+        (set, zone, cpu): (usize, usize, usize),
+        observed: &[(Place, Order)],
+        open: Option<OpenDrain>,
+    ) {
         if !observed.is_empty() {
             if self.mode != Mode::Free {
                 self.carry_out(Home { set, list: 0 }, observed);
             }
-            self.geometry.zones[zone].pressure.change(cpu, i64::from(pages));
+            let pages = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
+            self.geometry.zones[zone].pressure.change(cpu, pages);
             self.sets[set].touched = true;
         }
-        self.sets[set].pcp.end_tick();
+        tick.open = open;
+        if open.is_none() {
+            self.sets[set].pcp.end_tick();
+        }
+    }
+
+    /// Whether late reports explain that a tick drains fewer pages than the model's count demands.
+    fn explain_tick(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        set: usize,
+        observed: &[(Place, Order)],
+        goes_on: bool,
+    ) -> bool {
+        let (policy, limits) = (self.policy, self.sets[set].limits);
+        let before = self.sets[set].scalars();
+        let excess = self.sets[set].pcp.decay(&policy, limits).map_or(0, |decayed| decayed.excess);
+        self.sets[set].set_scalars(before);
+        let pages = observed.iter().map(|(_, order)| order.frames() as i32).sum::<i32>();
+        !goes_on && !observed.is_empty() && self.take_reported_late(chunk, index, set, excess - pages)
     }
 
     fn is_remote(&self, zone: usize, cpu: usize) -> bool {
         self.geometry.zones[zone].description.node != self.geometry.nodes[cpu]
     }
 
-    fn due_in_tick(&mut self, set: usize, zone: usize, cpu: usize) -> Due {
+    fn due_in_tick(&mut self, set: usize, zone: usize, cpu: usize) -> DueInTick {
         let is_remote = self.is_remote(zone, cpu);
         let policy = self.policy;
         let set = &mut self.sets[set];
@@ -162,7 +266,7 @@ impl Engine {
             DecayDrain::Slices => set.limits.batch,
         };
         let left = set.pcp.count - excess;
-        let mut due = Due { excess, slice, remote: 0 };
+        let mut due = DueInTick { excess, slice, remote: 0 };
         if set.pcp.expire == 0 || left <= 0 {
             return due;
         }
@@ -178,27 +282,40 @@ impl Engine {
     }
 }
 
-/// Whether the kernel drained the number of pages that was due. The last block of each drain may overshoot.
-fn is_sum(due: Due, count: i32, observed: &[(Place, Order)]) -> bool {
-    let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
-    let mut count = count;
-    let mut take = |wanted: i32| {
-        let mut taken = 0;
-        while taken < wanted.min(count) {
-            let Some(pages) = blocks.next() else { return false };
-            taken += pages;
+/// Whether an event of this kind is about the wait for a lock.
+const fn is_wait(kind: EventKind) -> bool {
+    matches!(kind, EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease)
+}
+
+impl DueInTick {
+    /// The part that is left after the kernel drained these blocks from a page set of `count` pages. `None`
+    /// if the blocks are not whole slices of the due drain. The last block of each slice may overshoot.
+    fn left_after(self, count: i32, observed: &[(Place, Order)]) -> Option<Self> {
+        let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32).peekable();
+        let (mut due, mut count) = (self, count);
+        while blocks.peek().is_some() {
+            let wanted = if due.excess > 0 { due.excess.min(due.slice) } else { due.remote };
+            let (possible, mut taken) = (wanted.min(count), 0);
+            if possible <= 0 {
+                return None;
+            }
+            while taken < possible {
+                taken += blocks.next()?;
+            }
+            count -= taken;
+            if due.excess > 0 {
+                due.excess -= wanted;
+            } else {
+                due.remote = 0;
+            }
         }
-        count -= taken;
-        true
-    };
-    let mut left = due.excess;
-    while left > 0 {
-        if !take(left.min(due.slice)) {
-            return false;
-        }
-        left -= left.min(due.slice);
+        Some(due)
     }
-    take(due.remote) && blocks.next().is_none()
+
+    /// Whether nothing is left to drain from a page set of `count` pages.
+    const fn is_done(self, count: i32) -> bool {
+        self.excess + self.remote <= 0 || count <= 0
+    }
 }
 
 #[cfg(test)]
@@ -212,7 +329,11 @@ mod tests {
 
     #[test]
     fn the_last_block_of_each_slice_may_overshoot() {
-        let due = |excess, slice, remote| Due { excess, slice, remote };
+        let due = |excess, slice, remote| DueInTick { excess, slice, remote };
+        let is_sum = |due: DueInTick, count: i32, observed: &[(Place, Order)]| {
+            let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
+            due.left_after(count, observed).is_some_and(|left| left.is_done(count - pages))
+        };
         assert!(is_sum(due(0, 63, 0), 100, &[]));
         assert!(!is_sum(due(1, 63, 0), 100, &[]));
         assert!(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pageset_core::Policy;
 use pageset_core::policy::{HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, LINUX_6_19, LINUX_7_2};
-use pageset_replay::{Class, ExplainRequest, Mode, Verification, VerifyOptions, verify};
+use pageset_replay::{Class, ExplainRequest, Mode, Undetermined, Verification, VerifyOptions, verify};
 use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
 
 fn bundled(name: &str) -> PathBuf {
@@ -134,6 +134,76 @@ fn a_stopped_task_goes_on_with_its_drain() {
         whole.drains.exact, 1,
         "if a drain kept the lock throughout, no other task could have run in the middle of the drain"
     );
+}
+
+/// Tests a recording whose tasks free pages between two slices of a tick's drain. The tick has lowered `high`
+/// already, so each of these frees drains a batch.
+#[test]
+fn other_tasks_free_pages_between_two_slices_of_a_tick() {
+    let found = of_kernel_7("k73_guest", None);
+    assert_eq!(found.policy, LINUX_7_2.name);
+    assert_eq!((found.refills.observed, found.refills.exact), (72, 72), "{:?}", found.refills);
+    assert_eq!((found.drains.observed, found.drains.exact), (74, 73), "{:?}", found.drains);
+    assert_eq!(
+        (found.drains.identity_pages, found.drains.identity_exact),
+        (56_689, 56_689),
+        "expected each page at its place: other pages would mean that the model drained a slice too early"
+    );
+    assert_eq!(found.mismatches.total(), 6, "{:?}", found.mismatches);
+}
+
+/// A recording without the event of one allocation, so that the model's count is one page too large from
+/// then on.
+struct WithoutOne {
+    reader: Box<dyn TraceReader>,
+    /// Number of events before the allocation.
+    skip: usize,
+}
+
+impl TraceReader for WithoutOne {
+    fn info(&self) -> &TraceInfo {
+        self.reader.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        let read = self.reader.read_block(events)?;
+        if self.skip < events.len() {
+            let is_hit = |at: &usize| {
+                events[*at].kind == EventKind::MmPageAlloc
+                    && events[*at].order == 0
+                    && events[*at - 1].kind != EventKind::MmPageAllocZoneLocked
+            };
+            let found = (self.skip.max(1)..events.len()).find(is_hit).expect("a hit");
+            events.remove(found);
+            self.skip = usize::MAX;
+        } else if self.skip != usize::MAX {
+            self.skip -= events.len();
+        }
+        Ok(read.min(events.len()))
+    }
+
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.reader.lost()
+    }
+}
+
+/// Tests that one wrong count is one mismatch, and not one for each decision until the next sample.
+#[test]
+fn one_wrong_count_is_one_mismatch() {
+    let options = VerifyOptions { mode: Mode::Blind, ..VerifyOptions::default() };
+    let reader = pageset_trace::open(&bundled("k612_2c_tcp")).expect("a bundled recording");
+    let mut cut = WithoutOne { reader, skip: 20_000 };
+    let found = verify(&mut cut, &options, |_| ()).expect("a verification");
+    assert!((1..=3).contains(&found.mismatches.total()), "{:?}", found.mismatches);
+    assert!(found.undetermined.drains + found.undetermined.frees > 0, "{:?}", found.undetermined);
+    let Undetermined { refills, drains, frees, ticks, samples } = found.undetermined;
+    assert_eq!(found.undetermined.total(), refills + drains + frees + ticks + samples);
+    let right = found.drains.exact + found.undetermined.drains;
+    assert!(right <= found.drains.observed, "a drain that is undetermined is not exact");
 }
 
 /// A recording with only the first slice of each drain.

@@ -1,0 +1,193 @@
+//! Bounds of a page set's count, after a decision has shown that the model's count is wrong. A decision that
+//! is the same for all counts between the bounds is compared as usual. Any other decision is *undetermined*:
+//! it is counted, but neither as exact nor as a mismatch, and it narrows the bounds.
+
+use pageset_core::Order;
+use pageset_core::pcp::Pressure;
+
+use super::engine::Engine;
+use super::numbers::Place;
+use super::page_set::{Home, PageSet, Scalars};
+
+/// A bound this far away is no bound.
+const UNBOUNDED: i32 = i32::MAX / 4;
+
+/// How far the kernel's count may lie below and above the model's count. Both are 0 if the count is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Doubt {
+    below: i32,
+    above: i32,
+}
+
+impl Doubt {
+    /// The kernel's count is at most the model's count.
+    pub(super) const AT_MOST: Self = Self { below: UNBOUNDED, above: 0 };
+
+    /// The kernel's count is at least the model's count, and lies at most `above` over it.
+    pub(super) fn at_least(above: Option<i32>) -> Self {
+        Self { below: 0, above: above.filter(|above| *above >= 0).unwrap_or(UNBOUNDED) }
+    }
+
+    pub(super) const fn is_known(self) -> bool {
+        self.below == 0 && self.above == 0
+    }
+
+    /// The smallest and the largest count that the kernel may have, if the model's count is `count`.
+    pub(super) fn bounds(self, count: i32) -> (i32, i32) {
+        ((count - self.below).max(count.min(0)), count + self.above)
+    }
+}
+
+impl PageSet {
+    fn bounds(&self) -> (i32, i32) {
+        self.doubt.bounds(self.pcp.count)
+    }
+
+    /// Sets the bounds of the kernel's count.
+    fn narrow(&mut self, low: i32, high: i32) {
+        let count = self.pcp.count.clamp(low, high);
+        self.pcp.count = count;
+        self.doubt = Doubt { below: count - low, above: high - count };
+    }
+}
+
+impl Engine {
+    /// Whether this free drains for some counts between the bounds, and for others not. If so, narrows the
+    /// bounds to the counts that agree with the kernel's choice.
+    pub(super) fn narrow_at_free(
+        &mut self,
+        (home, order): (Home, Order),
+        flags: Pressure,
+        is_drained: bool,
+    ) -> bool {
+        if self.sets[home.set].doubt.is_known() {
+            return false;
+        }
+        let before = self.sets[home.set].scalars();
+        let (low, high) = self.sets[home.set].bounds();
+        let mut drains = |count| self.retry((home, order), Scalars { count, ..before }, flags).is_some();
+        let undetermined = !drains(low) && drains(high);
+        let first = if undetermined { first_where((low, high), drains) } else { high };
+        let set = &mut self.sets[home.set];
+        set.set_scalars(before);
+        if undetermined && is_drained {
+            set.narrow(first, high);
+        } else if undetermined {
+            set.narrow(low, first - 1);
+        }
+        undetermined
+    }
+
+    /// Whether this refill fetches the kernel's number of blocks for some counts between the bounds, and
+    /// another number for others. If so, narrows the bounds to the counts that agree.
+    pub(super) fn narrow_at_refill(
+        &mut self,
+        (home, order): (Home, Order),
+        flags: Pressure,
+        got: u32,
+    ) -> bool {
+        let policy = self.policy;
+        let set = &mut self.sets[home.set];
+        if set.doubt.is_known() {
+            return false;
+        }
+        let before = set.scalars();
+        let (low, high) = set.bounds();
+        let limits = set.limits;
+        let mut size = |count| {
+            set.set_scalars(Scalars { count, ..before });
+            set.pcp.refill_size(&policy, limits, flags, order)
+        };
+        // The larger the count, the fewer blocks are fetched.
+        let (most, fewest) = (size(low), size(high));
+        let undetermined = most != fewest && (fewest..=most).contains(&got);
+        let first = if size(low) <= got { low } else { first_where((low, high), |at| size(at) <= got) };
+        let end = if size(high) >= got { high + 1 } else { first_where((low, high), |at| size(at) < got) };
+        set.set_scalars(before);
+        if undetermined && first < end {
+            set.narrow(first, end - 1);
+        }
+        undetermined && first < end
+    }
+
+    /// Whether a tick drains different numbers of pages for different counts between the bounds, and the
+    /// kernel's number may be one of these. If the drain is over and shows the count, the count is known.
+    pub(super) fn narrow_at_tick(&mut self, set: usize, observed: &[(Place, Order)], goes_on: bool) -> bool {
+        let policy = self.policy;
+        let set = &mut self.sets[set];
+        if set.doubt.is_known() {
+            return false;
+        }
+        let before = set.scalars();
+        let (low, high) = set.bounds();
+        let limits = set.limits;
+        let mut excess = |count| {
+            set.set_scalars(Scalars { count, ..before });
+            set.pcp.decay(&policy, limits).map_or(0, |decayed| decayed.excess)
+        };
+        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
+        let (least, most) = (excess(low), excess(high));
+        let is_single = observed.iter().all(|(_, order)| *order == Order::ZERO);
+        let undetermined = least != most;
+        let is_possible = undetermined && !goes_on && is_single && (least..=most).contains(&pages);
+        let bounds = is_possible.then(|| {
+            let first = if least >= pages { low } else { first_where((low, high), |at| excess(at) >= pages) };
+            let end =
+                if most <= pages { high + 1 } else { first_where((low, high), |at| excess(at) > pages) };
+            (first, end - 1)
+        });
+        set.set_scalars(before);
+        if let Some((low, high)) = bounds {
+            set.narrow(low, high);
+        }
+        // If all blocks are single pages and the drain is over, its size must be possible.
+        undetermined && (is_possible || goes_on || !is_single)
+    }
+
+    /// Corrects the count after a mismatch: the tick drained other pages than the `excess` that the model's
+    /// count demands.
+    pub(super) fn learn_from_tick(&mut self, set: usize, excess: i32, observed: &[(Place, Order)]) {
+        let set = &mut self.sets[set];
+        if observed.is_empty() {
+            set.pcp.count = set.pcp.count.min(set.pcp.high);
+            set.doubt = Doubt::AT_MOST;
+        } else if observed.iter().all(|(_, order)| *order == Order::ZERO) {
+            // The kernel drained the pages above `high`, so their number shows the count.
+            set.pcp.count += observed.len() as i32 - excess;
+            set.doubt = Doubt::default();
+        }
+    }
+}
+
+/// The smallest number in (`low`, `high`] for which `is_so` holds. `is_so` must hold for `high`, and for all
+/// numbers above this smallest number.
+fn first_where((low, high): (i32, i32), mut is_so: impl FnMut(i32) -> bool) -> i32 {
+    let (mut low, mut high) = (low, high);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if is_so(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_number_is_found() {
+        for first in 4..=9 {
+            assert_eq!(first_where((3, 9), |at| at >= first), first);
+        }
+    }
+
+    #[test]
+    fn a_count_is_never_below_zero() {
+        assert_eq!(Doubt::AT_MOST.bounds(70), (0, 70));
+        assert_eq!(Doubt::at_least(None).bounds(70), (70, 70 + UNBOUNDED));
+        assert_eq!(Doubt::at_least(Some(-1)), Doubt::at_least(None), "a bound that contradicts is no bound");
+        assert!(Doubt::at_least(Some(0)).is_known());
+        assert_eq!(Doubt::default().bounds(-3), (-3, -3), "the model's own count may be below 0");
+        assert!(Doubt::default().is_known() && !Doubt::AT_MOST.is_known());
+    }
+}
