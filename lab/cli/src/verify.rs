@@ -251,8 +251,7 @@ fn notes(verified: &[Verified]) -> Vec<String> {
 fn undetermined(verified: &[Verified]) -> Option<String> {
     let all = || verified.iter().map(|one| one.verification.undetermined);
     let kinds = [
-        (all().map(|one| one.refills).sum::<u64>(), "refills"),
-        (all().map(|one| one.drains).sum(), "drains"),
+        (all().map(|one| one.drains).sum::<u64>(), "drains"),
         (all().map(|one| one.frees).sum(), "frees without a drain"),
         (all().map(|one| one.ticks).sum(), "ticks"),
         (all().map(|one| one.samples).sum(), "samples"),

@@ -55,7 +55,6 @@ class Undetermined:
     """The number of decisions that depend on a count of which only bounds are known. These decisions are
     neither exact nor differences."""
 
-    refills: int
     drains: int
     frees: int
     ticks: int

@@ -78,38 +78,6 @@ impl Engine {
         undetermined
     }
 
-    /// Whether this refill fetches the kernel's number of blocks for some counts between the bounds, and
-    /// another number for others. If so, narrows the bounds to the counts that agree.
-    pub(super) fn narrow_at_refill(
-        &mut self,
-        (home, order): (Home, Order),
-        flags: Pressure,
-        got: u32,
-    ) -> bool {
-        let policy = self.policy;
-        let set = &mut self.sets[home.set];
-        if set.doubt.is_known() {
-            return false;
-        }
-        let before = set.scalars();
-        let (low, high) = set.bounds();
-        let limits = set.limits;
-        let mut size = |count| {
-            set.set_scalars(Scalars { count, ..before });
-            set.pcp.refill_size(&policy, limits, flags, order)
-        };
-        // The larger the count, the fewer blocks are fetched.
-        let (most, fewest) = (size(low), size(high));
-        let undetermined = most != fewest && (fewest..=most).contains(&got);
-        let first = if size(low) <= got { low } else { first_where((low, high), |at| size(at) <= got) };
-        let end = if size(high) >= got { high + 1 } else { first_where((low, high), |at| size(at) < got) };
-        set.set_scalars(before);
-        if undetermined && first < end {
-            set.narrow(first, end - 1);
-        }
-        undetermined && first < end
-    }
-
     /// Whether a tick drains different numbers of pages for different counts between the bounds, and the
     /// kernel's number may be one of these. If the drain is over and shows the count, the count is known.
     pub(super) fn narrow_at_tick(&mut self, set: usize, observed: &[(Place, Order)], goes_on: bool) -> bool {

@@ -26,17 +26,15 @@ impl Engine {
         let is_warm = self.sets[home.set].is_warm(home.list);
         let surplus = self.clear_leftovers(chunk, index, (home, order));
         let flags = self.geometry.zones[zone].pressure.flags();
-        let got = run.len() as u32;
-        let undetermined = self.narrow_at_refill((home, order), flags, got);
         let before = self.sets[home.set].scalars();
         let other = self.sets[home.set].other_scalars();
         let wanted = self.sets[home.set].refill_size(&self.policy, flags, order);
+        let got = run.len() as u32;
         if is_warm {
             self.out.refills.observed += 1;
             self.out.refills.predicted += u64::from(surplus.is_none());
             if surplus.is_none() && wanted == got {
-                self.out.refills.exact += u64::from(!undetermined);
-                self.out.undetermined.refills += u64::from(undetermined);
+                self.out.refills.exact += 1;
             } else {
                 let class = match surplus {
                     Some(class) => class,

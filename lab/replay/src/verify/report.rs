@@ -101,8 +101,6 @@ pub struct Samples {
 /// `observed` and `n` include these decisions, and `exact` and the mismatches do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Undetermined {
-    /// Number of refills.
-    pub refills: u64,
     /// Number of frees that caused a drain.
     pub drains: u64,
     /// Number of frees that caused no drain.
@@ -117,7 +115,7 @@ impl Undetermined {
     /// Number of all decisions and samples that could not be compared.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.refills + self.drains + self.frees + self.ticks + self.samples
+        self.drains + self.frees + self.ticks + self.samples
     }
 }
 

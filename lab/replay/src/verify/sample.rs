@@ -135,23 +135,18 @@ impl Engine {
             }
             let (count_before, high_before, old) = set.sampled;
             let known = set.count_known;
-            // Other tasks may run between the two marks and change the count. If the printed count lies
-            // between the model's counts at the marks, the model may have been right in between.
-            let is_between = (old.min(set.pcp.count) + 1..old.max(set.pcp.count)).contains(&count);
             let is_late = known
                 && !count_equal
                 && !count_before
-                && !is_between
                 && self.take_reported_late(chunk, index, index_of_set, old - count);
             let set = &mut self.sets[index_of_set];
-            let old = if is_late || known && is_between { count } else { old };
+            let old = if is_late { count } else { old };
             let (count_exact, high_exact) = (count_equal || count_before, high_equal || high_before);
             let is_possible = [old, set.pcp.count].into_iter().any(|model| {
                 let (low, high) = set.doubt.bounds(model);
                 (low..=high).contains(&count)
             });
-            let undetermined =
-                (!set.doubt.is_known() && is_possible || is_late || is_between && !count_exact) && high_exact;
+            let undetermined = (!set.doubt.is_known() && is_possible || is_late) && high_exact;
             if known {
                 self.out.samples.n += 1;
                 self.out.undetermined.samples += u64::from(undetermined);

@@ -136,8 +136,7 @@ impl Engine {
         tick.zone += 1;
         let set = zone * self.cpus.len() + cpu;
         self.geometry.zones[zone].pressure.fold(cpu);
-        let undetermined = self.narrow_at_tick(set, observed, goes_on)
-            || self.explain_tick(chunk, index, set, observed, goes_on);
+        let undetermined = self.narrow_at_tick(set, observed, goes_on);
         tick.undetermined |= undetermined;
         let count = self.sets[set].pcp.count;
         let was_expire_known = self.sets[set].expire_known;
@@ -192,9 +191,7 @@ impl Engine {
         let mut left = None;
         if let Some(due) = open.left {
             left = due.left_after(count, observed).filter(|left| goes_on || left.is_done(count - pages));
-            if left.is_none() && !goes_on && self.take_reported_late(chunk, index, set, due.excess - pages) {
-                tick.undetermined = true;
-            } else if left.is_none() {
+            if left.is_none() {
                 let class = self.count_class(set);
                 tick.differs = true;
                 self.mismatch(chunk, index, class, set, || {
@@ -229,23 +226,6 @@ impl Engine {
         if open.is_none() {
             self.sets[set].pcp.end_tick();
         }
-    }
-
-    /// Whether late reports explain that a tick drains fewer pages than the model's count demands.
-    fn explain_tick(
-        &mut self,
-        chunk: &Chunk,
-        index: usize,
-        set: usize,
-        observed: &[(Place, Order)],
-        goes_on: bool,
-    ) -> bool {
-        let (policy, limits) = (self.policy, self.sets[set].limits);
-        let before = self.sets[set].scalars();
-        let excess = self.sets[set].pcp.decay(&policy, limits).map_or(0, |decayed| decayed.excess);
-        self.sets[set].set_scalars(before);
-        let pages = observed.iter().map(|(_, order)| order.frames() as i32).sum::<i32>();
-        !goes_on && !observed.is_empty() && self.take_reported_late(chunk, index, set, excess - pages)
     }
 
     fn is_remote(&self, zone: usize, cpu: usize) -> bool {
