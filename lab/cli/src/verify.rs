@@ -253,7 +253,6 @@ fn undetermined(verified: &[Verified]) -> Option<String> {
     let kinds = [
         (all().map(|one| one.drains).sum::<u64>(), "drains"),
         (all().map(|one| one.frees).sum(), "frees without a drain"),
-        (all().map(|one| one.ticks).sum(), "ticks"),
         (all().map(|one| one.samples).sum(), "samples"),
     ];
     let said: Vec<_> =

@@ -57,7 +57,6 @@ class Undetermined:
 
     drains: int
     frees: int
-    ticks: int
     samples: int
 
 

@@ -51,8 +51,6 @@ pub(super) struct Tick {
     pub(super) zone: usize,
     /// Whether the model's drain of a zone differed from the kernel's drain in this tick.
     pub(super) differs: bool,
-    /// Whether a drain of this tick depended on a count that was not known.
-    pub(super) undetermined: bool,
     /// The drain of a zone that other tasks interrupted between two slices.
     pub(super) open: Option<OpenDrain>,
 }

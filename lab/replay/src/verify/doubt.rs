@@ -78,49 +78,14 @@ impl Engine {
         undetermined
     }
 
-    /// Whether a tick drains different numbers of pages for different counts between the bounds, and the
-    /// kernel's number may be one of these. If the drain is over and shows the count, the count is known.
-    pub(super) fn narrow_at_tick(&mut self, set: usize, observed: &[(Place, Order)], goes_on: bool) -> bool {
-        let policy = self.policy;
-        let set = &mut self.sets[set];
-        if set.doubt.is_known() {
-            return false;
-        }
-        let before = set.scalars();
-        let (low, high) = set.bounds();
-        let limits = set.limits;
-        let mut excess = |count| {
-            set.set_scalars(Scalars { count, ..before });
-            set.pcp.decay(&policy, limits).map_or(0, |decayed| decayed.excess)
-        };
-        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        let (least, most) = (excess(low), excess(high));
-        let is_single = observed.iter().all(|(_, order)| *order == Order::ZERO);
-        let undetermined = least != most;
-        let is_possible = undetermined && !goes_on && is_single && (least..=most).contains(&pages);
-        let bounds = is_possible.then(|| {
-            let first = if least >= pages { low } else { first_where((low, high), |at| excess(at) >= pages) };
-            let end =
-                if most <= pages { high + 1 } else { first_where((low, high), |at| excess(at) > pages) };
-            (first, end - 1)
-        });
-        set.set_scalars(before);
-        if let Some((low, high)) = bounds {
-            set.narrow(low, high);
-        }
-        // If all blocks are single pages and the drain is over, its size must be possible.
-        undetermined && (is_possible || goes_on || !is_single)
-    }
-
-    /// Corrects the count after a mismatch: the tick drained other pages than the `excess` that the model's
-    /// count demands.
+    /// Takes the count from a tick, after the tick drained no page although `excess` pages were due, or
+    /// drained pages. A tick drains the pages above `high`, so their number shows the count.
     pub(super) fn learn_from_tick(&mut self, set: usize, excess: i32, observed: &[(Place, Order)]) {
         let set = &mut self.sets[set];
         if observed.is_empty() {
             set.pcp.count = set.pcp.count.min(set.pcp.high);
             set.doubt = Doubt::AT_MOST;
         } else if observed.iter().all(|(_, order)| *order == Order::ZERO) {
-            // The kernel drained the pages above `high`, so their number shows the count.
             set.pcp.count += observed.len() as i32 - excess;
             set.doubt = Doubt::default();
         }

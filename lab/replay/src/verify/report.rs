@@ -105,8 +105,6 @@ pub struct Undetermined {
     pub drains: u64,
     /// Number of frees that caused no drain.
     pub frees: u64,
-    /// Number of ticks.
-    pub ticks: u64,
     /// Number of comparisons with a sample.
     pub samples: u64,
 }
@@ -115,7 +113,7 @@ impl Undetermined {
     /// Number of all decisions and samples that could not be compared.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.drains + self.frees + self.ticks + self.samples
+        self.drains + self.frees + self.samples
     }
 }
 

@@ -19,7 +19,7 @@ const REMOTE_EXPIRE_TICKS: u8 = 3;
 impl Engine {
     pub(super) fn tick_starts(&mut self, event: &Event) {
         self.cpus[usize::from(event.cpu)].tick =
-            Some(Tick { start: *event, zone: 0, differs: false, undetermined: false, open: None });
+            Some(Tick { start: *event, zone: 0, differs: false, open: None });
     }
 
     pub(super) fn is_of_tick(&self, event: &Event) -> bool {
@@ -118,8 +118,7 @@ impl Engine {
             self.tick_zone(chunk, index, &mut tick, cpu, (&[], false));
         }
         self.out.decay.observed += 1;
-        self.out.decay.exact += u64::from(!tick.differs && !tick.undetermined);
-        self.out.undetermined.ticks += u64::from(!tick.differs && tick.undetermined);
+        self.out.decay.exact += u64::from(!tick.differs);
     }
 
     /// Compares one zone's part of a tick. `goes_on` says whether the tick's drain of the zone goes on after
@@ -136,15 +135,13 @@ impl Engine {
         tick.zone += 1;
         let set = zone * self.cpus.len() + cpu;
         self.geometry.zones[zone].pressure.fold(cpu);
-        let undetermined = self.narrow_at_tick(set, observed, goes_on);
-        tick.undetermined |= undetermined;
         let count = self.sets[set].pcp.count;
         let was_expire_known = self.sets[set].expire_known;
         let due = self.due_in_tick(set, zone, cpu);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
         let left = due.left_after(count, observed);
         let agrees = left.is_some_and(|left| goes_on || left.is_done(count - pages));
-        if !agrees && !undetermined {
+        if !agrees {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
@@ -163,15 +160,17 @@ impl Engine {
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
                 // The page set is empty: this drain or an earlier drain emptied it.
                 self.sets[set].pcp.expire = 0;
-            } else if !goes_on && self.mode != Mode::Free {
-                self.learn_from_tick(set, due.excess, observed);
             }
+        }
+        let shows_count = !goes_on && (!agrees || !observed.is_empty());
+        if shows_count && !self.is_remote(zone, cpu) && self.mode != Mode::Free {
+            self.learn_from_tick(set, due.excess, observed);
         }
         if self.mode == Mode::Free {
             self.drop_placeholders(Home { set, list: 0 }, due.excess + due.remote);
             self.sets[set].touched |= due.excess + due.remote > 0;
         }
-        let left = left.filter(|_| agrees && !undetermined);
+        let left = left.filter(|_| agrees);
         self.end_part(tick, (set, zone, cpu), observed, goes_on.then_some(OpenDrain { zone, left }));
     }
 
