@@ -255,8 +255,7 @@ fn undetermined(verified: &[Verified]) -> Option<String> {
         (all().map(|one| one.frees).sum(), "frees without a drain"),
         (all().map(|one| one.samples).sum(), "samples"),
     ];
-    let said: Vec<_> =
-        kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{n} {kind}")).collect();
+    let said: Vec<_> = kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{n} {kind}")).collect();
     (!said.is_empty()).then(|| {
         format!(
             "Undetermined: {}. They depend on a count of which only bounds are known. They are neither exact nor \

@@ -101,7 +101,7 @@ const STEP: [(&str, Counts); 11] = [
     ("k61_2c_unix_stream", [77, 77, 77, 7, 1, 1, 1, 0, 0, 9, 9, 712, 712, 712, 0]),
 ];
 const BLIND: [(&str, Counts); 2] = [
-    ("k618_2c_hackbench_sock", [92, 92, 92, 6, 30, 25, 25, 4451, 4451, 10, 9, 1206, 991, 1031, 35]),
+    ("k618_2c_hackbench_sock", [92, 92, 92, 6, 30, 27, 27, 4451, 4451, 10, 9, 1206, 991, 1031, 33]),
     ("k618_2c_make_lua_j4", [36, 36, 36, 5, 0, 0, 0, 0, 0, 10, 10, 1497, 1028, 1264, 28]),
 ];
 const FREE: [(&str, Counts); 2] = [
@@ -152,58 +152,19 @@ fn other_tasks_free_pages_between_two_slices_of_a_tick() {
     assert_eq!(found.mismatches.total(), 6, "{:?}", found.mismatches);
 }
 
-/// A recording without the event of one allocation, so that the model's count is one page too large from
-/// then on.
-struct WithoutOne {
-    reader: Box<dyn TraceReader>,
-    /// Number of events before the allocation.
-    skip: usize,
-}
-
-impl TraceReader for WithoutOne {
-    fn info(&self) -> &TraceInfo {
-        self.reader.info()
-    }
-
-    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-        let read = self.reader.read_block(events)?;
-        if self.skip < events.len() {
-            let is_hit = |at: &usize| {
-                events[*at].kind == EventKind::MmPageAlloc
-                    && events[*at].order == 0
-                    && events[*at - 1].kind != EventKind::MmPageAllocZoneLocked
-            };
-            let found = (self.skip.max(1)..events.len()).find(is_hit).expect("a hit");
-            events.remove(found);
-            self.skip = usize::MAX;
-        } else if self.skip != usize::MAX {
-            self.skip -= events.len();
-        }
-        Ok(read.min(events.len()))
-    }
-
-    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
-        self.reader.has_ticks(progress)
-    }
-
-    fn lost(&self) -> LostEvents {
-        self.reader.lost()
-    }
-}
-
-/// Tests that one wrong count is one mismatch, and not one for each decision until the next sample.
+/// Tests that a decision is undetermined if it depends on a count of which only bounds are known. With a wrong
+/// limit, many of the kernel's drains contradict the count.
 #[test]
-fn one_wrong_count_is_one_mismatch() {
-    let options = VerifyOptions { mode: Mode::Blind, ..VerifyOptions::default() };
-    let reader = pageset_trace::open(&bundled("k612_2c_tcp")).expect("a bundled recording");
-    let mut cut = WithoutOne { reader, skip: 20_000 };
-    let found = verify(&mut cut, &options, |_| ()).expect("a verification");
-    assert!((1..=3).contains(&found.mismatches.total()), "{:?}", found.mismatches);
-    assert!(found.undetermined.drains + found.undetermined.frees > 0, "{:?}", found.undetermined);
+fn a_decision_that_depends_on_an_unknown_count_is_undetermined() {
+    let mut policy = LINUX_6_12;
+    policy.high = HighRule::Fixed(100);
+    let found = run("k612_2c_tcp", &VerifyOptions { policy: Some(policy), ..VerifyOptions::default() });
     let Undetermined { drains, frees, samples } = found.undetermined;
+    assert!(drains + frees > 0, "{:?}", found.undetermined);
     assert_eq!(found.undetermined.total(), drains + frees + samples);
-    let right = found.drains.exact + found.undetermined.drains;
-    assert!(right <= found.drains.observed, "a drain that is undetermined is not exact");
+    assert!(found.drains.exact + drains <= found.drains.observed, "an undetermined drain is not exact");
+    let right = in_mode("k612_2c_tcp", Mode::Step);
+    assert_eq!(right.undetermined.total(), 0, "{:?}", right.undetermined);
 }
 
 /// A recording with only the first slice of each drain.
@@ -265,11 +226,12 @@ fn the_pages_of_a_split_block_are_freed_as_that_block_since_7_2() {
     let joined = of_kernel_7("k72_files_f64", None);
     assert_eq!(joined.policy, LINUX_7_2.name);
     assert_eq!((joined.drains.observed, joined.drains.exact), (11, 11), "{:?}", joined.drains);
-    // In four cases, a task had taken a page before a sample, and reports the page only after the sample.
-    assert_eq!((joined.samples.n, joined.samples.count_exact), (24, 20), "{:?}", joined.samples);
-    assert_eq!(joined.mismatches.total(), 4, "{:?}", joined.mismatches);
+    // In two cases, a task had taken a page before a sample, and reports the page only after the sample.
+    assert_eq!((joined.samples.n, joined.samples.count_exact), (24, 22), "{:?}", joined.samples);
+    assert_eq!(joined.undetermined.samples, 2, "{:?}", joined.undetermined);
+    assert_eq!(joined.mismatches.total(), 0, "{:?}", joined.mismatches);
     let singly = of_kernel_7("k72_files_f64", Some(LINUX_6_19));
-    assert_eq!((singly.samples.count_exact, singly.mismatches.total()), (15, 23), "{:?}", singly.mismatches);
+    assert_eq!((singly.samples.count_exact, singly.mismatches.total()), (15, 12), "{:?}", singly.mismatches);
 }
 
 #[test]
@@ -288,10 +250,12 @@ fn limits_of_a_users_policy_are_its_own_and_not_the_kernels() {
         policy.high = high;
         run("k612_2c_tcp", &VerifyOptions { policy: Some(policy), mode, ..VerifyOptions::default() }).drains
     };
-    for mode in [Mode::Step, Mode::Free] {
-        let (kernels, small) = (in_mode(LINUX_6_12.high, mode), in_mode(HighRule::Fixed(100), mode));
-        assert!(small.predicted > kernels.predicted, "{mode:?}: {small:?} for {kernels:?}");
-    }
+    let both = |mode| (in_mode(LINUX_6_12.high, mode), in_mode(HighRule::Fixed(100), mode));
+    let (kernels, small) = both(Mode::Free);
+    assert!(small.predicted > kernels.predicted, "{small:?} for {kernels:?}");
+    // In mode `step`, most drains of a wrong limit are undetermined, and not predicted.
+    let (kernels, small) = both(Mode::Step);
+    assert!(small.exact < kernels.exact, "{small:?} for {kernels:?}");
 }
 
 #[test]
