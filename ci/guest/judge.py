@@ -52,8 +52,8 @@ expect("nothing is lost", "Lost events: 0." in record)
 # Linux 6.12 refills up to 2016 pages at once, so that one of its few refills is more than a percent.
 expect("99 % of the refills are right, or all but one",
        refills["observed"] - refills["exact"] <= max(1, refills["observed"] // 100))
-# A drain that ended early is counted apart, because the policy does not say that it ends there. A short recording has few
-# drains, so that three of them may be more than 5 %.
+# A drain that ended early is counted apart, because the policy does not say that it ends there. A short
+# recording has few drains, so that three of them may be more than 5 %.
 explained = drains["exact"] + drains["ended_early"]
 expect(f"95 % of the drains are right or ended early, or all but three: {explained} of {drains['observed']} are",
        drains["observed"] - explained <= max(3, drains["observed"] // 20))
