@@ -246,8 +246,8 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     notes
 }
 
-/// Says how many decisions could not be compared, because an earlier mismatch has shown that the count is wrong.
-/// `None` if there is no such decision.
+/// Says how many decisions could not be compared, because an earlier mismatch has shown that the count is
+/// wrong. `None` if there is no such decision.
 fn undetermined(verified: &[Verified]) -> Option<String> {
     let all = || verified.iter().map(|one| one.verification.undetermined);
     let kinds = [

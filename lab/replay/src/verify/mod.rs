@@ -13,9 +13,9 @@
 //!   `report`.
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
-//! - Effects of events: `compare` (the drain of a free), `doubt` (a count that is not known), `free_run` (mode
-//!   `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at
-//!   the start).
+//! - Effects of events: `compare` (the drain of a free), `doubt` (a count that is not known), `free_run`
+//!   (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets'
+//!   contents at the start).
 //! - The files that use all other files: `dispatch` (which part handles which event), `options`, `fit` (which
 //!   of several policies agrees best), and this file.
 

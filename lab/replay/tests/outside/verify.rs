@@ -152,8 +152,8 @@ fn other_tasks_free_pages_between_two_slices_of_a_tick() {
     assert_eq!(found.mismatches.total(), 6, "{:?}", found.mismatches);
 }
 
-/// Tests that a decision is undetermined if it depends on a count of which only bounds are known. With a wrong
-/// limit, many of the kernel's drains contradict the count.
+/// Tests that a decision is undetermined if it depends on a count of which only bounds are known. With a
+/// wrong limit, many of the kernel's drains contradict the count.
 #[test]
 fn a_decision_that_depends_on_an_unknown_count_is_undetermined() {
     let mut policy = LINUX_6_12;
