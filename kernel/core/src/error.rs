@@ -104,7 +104,9 @@ impl fmt::Display for FreeError {
             }
             Self::NotABlock(pfn) => write!(f, "frame {pfn} is inside a block, not at its start"),
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
-            Self::Leaked(pfn) => write!(f, "frame {pfn} is out of service: it was marked bad or found corrupted"),
+            Self::Leaked(pfn) => {
+                write!(f, "frame {pfn} is out of service: it was marked bad or found corrupted")
+            }
             Self::NoRoom(pfn) => {
                 write!(f, "frame {pfn} stays in service: too many pageblocks have bad frames")
             }

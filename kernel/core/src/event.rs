@@ -126,7 +126,7 @@ pub enum Event {
         zone: ZoneId,
         /// The new `high`, in pages.
         high: i32,
-        /// Number of pages above the new `high`. The tick drains the pages above `high` next.
+        /// Number of pages above the new `high`. After this event, the tick drains the pages above `high`.
         excess: u32,
     },
     /// An operation of this CPU took a zone's lock.
@@ -135,8 +135,8 @@ pub enum Event {
         zone: ZoneId,
     },
     /// A free read the metadata of a buddy's first frame, to see whether the block and its buddy can merge.
-    /// In Linux each frame's metadata has its own cache line. A read of a buddy's metadata transfers this
-    /// line if another CPU wrote the line last.
+    /// In Linux each frame's metadata has its own cache line. A read of a buddy's metadata transfers its
+    /// cache line if another CPU wrote the line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,

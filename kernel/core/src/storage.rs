@@ -8,8 +8,7 @@ use crate::error::ConfigError;
 
 /// A fixed table of `T`, in the caller's memory or (feature `alloc`) on the heap.
 ///
-/// A kernel lends statics, or memory that it cuts from its first zone. A program or a simulator uses the
-/// heap.
+/// A kernel lends statics, or memory from the kernel's first zone. A program or a simulator uses the heap.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Storage<'a, T> {

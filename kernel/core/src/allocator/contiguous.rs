@@ -38,7 +38,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ///
     /// A call for up to 1024 frames with an alignment up to 1024 usually costs as much as the allocation of
     /// one block. Any other call tries the start of each pageblock, or each multiple of a larger `align`, as
-    /// the first frame. Such a call takes O(pageblocks) time, and each attempt takes the zone's lock.
+    /// the first frame. A call that tries each pageblock takes O(pageblocks) time. Each attempt takes the
+    /// zone's lock.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] if `frames` is 0, [`AllocError::BadAlign`] if `align` is not a power of two.

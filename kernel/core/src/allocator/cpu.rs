@@ -114,9 +114,9 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(())
     }
 
-    /// Sets a CPU's share of the data caches. Policies from patch 3 of the 2023 series on use this share. If
-    /// the share is large, consecutive high-order frees drain a page set only if the page set holds at least
-    /// a batch of pages.
+    /// Sets a CPU's share of the data caches. Policies from patch 3 of the 2023 series on use this share of
+    /// the caches. If a CPU's share is large, consecutive high-order frees drain a page set only if the page
+    /// set holds at least a batch of pages.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

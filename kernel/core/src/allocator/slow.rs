@@ -23,7 +23,8 @@ enum Unreserve {
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Tries the request's other zones, after the preferred zone has failed. If no other zone serves the
-    /// request either, and `flags` have `NO_FRAGMENT`, this function tries all zones again without this flag.
+    /// request either, and `flags` have `NO_FRAGMENT`, this function tries all zones again without
+    /// `NO_FRAGMENT`.
     #[cold]
     pub(super) fn walk_on(
         &self,

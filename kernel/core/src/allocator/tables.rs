@@ -95,7 +95,7 @@ pub struct TableCounts {
 
 impl TableCounts {
     /// Returns how many entries each table needs for a configuration. [`FrameCounts`](crate::FrameCounts) has
-    /// the numbers for frame metadata. This function is `const`, so a program can use the numbers as lengths
+    /// the numbers for frame metadata. This function is `const`, so a program can use the counts as lengths
     /// of static tables.
     #[must_use]
     pub const fn for_config(config: &Config<'_>) -> Self {

@@ -12,7 +12,7 @@ const NIL: FrameIndex = FrameIndex::MAX;
 /// it.
 ///
 /// The first element's `prev` and the last element's `next` are never read. When an end element is removed,
-/// its neighbour keeps the link to the removed element, so nothing is written to the other elements.
+/// its neighbour keeps the link to the removed element, so the removal writes to no other element.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: FrameIndex,

@@ -3,8 +3,8 @@
 //! files `refill` and `drain` move blocks.
 //!
 //! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
-//! the history of frees, and refills grow with the history of refills. Because of the two histories, a CPU
-//! that only frees, or only allocates, moves more pages with each zone visit, up to a limit.
+//! the history of frees, and refills grow with the history of refills. So a CPU that only frees, or only
+//! allocates, moves more pages with each zone visit, up to a limit.
 
 use super::Pcp;
 use crate::event::DrainReason;
@@ -178,8 +178,8 @@ impl<L> Pcp<L> {
         reason: DrainReason,
     ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
-        // A shortcut for most frees: `high` is within its limits, there is no pressure, and `count` is below
-        // `high`. For such a free, the code after this shortcut would change nothing.
+        // Return early for most frees: `high` is within its limits, there is no pressure, and `count` is
+        // below `high`. For most frees, the code after this `if` would therefore change nothing.
         let is_within_limits = match policy.tuning {
             Some(_) => high_min <= self.high && self.high <= high_max,
             None => self.high == high_min,

@@ -56,7 +56,7 @@ pub struct LimitInputs {
     /// Number of online CPUs of the zone's node, or of all online CPUs if the node has no online CPU. A CPU
     /// that is just coming online counts as an online CPU.
     pub sharers: u32,
-    /// `percpu_pagelist_high_fraction`, or 0 if this sysctl is not set.
+    /// The sysctl `percpu_pagelist_high_fraction`, or 0 if the sysctl is not set.
     pub fraction: u32,
     /// Bytes per frame.
     pub page_bytes: u32,

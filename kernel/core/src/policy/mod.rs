@@ -1,7 +1,7 @@
 //! Policies: values that describe the decisions of kernel versions.
 //!
 //! A [`Policy`] has a rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the buddy
-//! lists. A kernel version is one constant in a file of this folder, and one line in each of the two lists
+//! lists. A kernel version has one constant in a file of this folder, and one line in each of the two lists
 //! behind [`POLICIES`]. The allocator reads most rules only in refills, drains and ticks, or when it computes
 //! limits. Allocations and frees that a page set serves read only a few rules. Examples:
 //! - [`lists`](Policy::lists) says which orders page sets hold.
@@ -76,8 +76,8 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 
 /// The decisions of one kernel version.
 ///
-/// To make your own policy, start from a named policy and change some rules. A policy that is made in this
-/// way still compiles when a later version of this crate adds rules:
+/// To make your own policy, start from a named policy and change some rules. Code that starts from a named
+/// policy still compiles when a later version of this crate adds rules:
 ///
 /// ```
 /// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
@@ -159,8 +159,8 @@ impl Policy {
         POLICIES.iter().find(|policy| policy.name == today)
     }
 
-    /// How CPUs own whole pageblocks. Without the feature `lab`, the compiler sees that no policy has this
-    /// rule, and leaves the mechanism out.
+    /// How CPUs own whole pageblocks. Without the feature `lab`, the compiler sees that no policy has owners,
+    /// and leaves the mechanism out.
     #[inline]
     pub(crate) fn ownership(&self) -> Option<PageblockOwnership> {
         self.ownership.filter(|_| HAS_LAB)
@@ -214,8 +214,8 @@ pub struct Tuning {
     pub below_high: BelowHigh,
 }
 
-/// A refill raises `high` by the number of pages that it wants, at most to the upper limit, unless this
-/// condition holds.
+/// The condition under which a refill does not raise `high`. Otherwise a refill raises `high` by the number
+/// of wanted pages, at most to the upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -231,12 +231,12 @@ pub enum RaiseHigh {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BelowHigh {
-    /// The policy does not have this flag.
+    /// The policy does not have the flag `BELOW_HIGH`.
     Ignored,
     /// The zone walk checks the high watermark each time, even if the flag `BELOW_HIGH` is set (patch 8 as
     /// posted).
     CheckAlways,
-    /// The zone walk does not check the high watermark while the flag is set (as merged).
+    /// The zone walk does not check the high watermark while the flag `BELOW_HIGH` is set (as merged).
     CheckOnce,
 }
 
@@ -387,11 +387,12 @@ pub enum DrainOrder {
     /// Round-robin: the drain takes up to one block from the first list, up to two blocks from the second
     /// list, and so on. If only one list has blocks, this list gives all blocks.
     RoundRobin(FirstList),
-    /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. Then
-    /// the drain continues as with `ListByList`.
+    /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. After
+    /// the lists in excess, the drain continues as with `ListByList`.
     ExcessFirst,
     /// The drain begins with the lists of the freed block's class: order 0, or all higher orders. Within the
-    /// class, the drain takes blocks as with `ListByList`. Then the drain visits all other lists.
+    /// class, the drain takes blocks as with `ListByList`. After the lists of this class, the drain visits
+    /// all other lists.
     ClassFirst,
 }
 
@@ -400,7 +401,7 @@ pub enum DrainOrder {
 /// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When the number
 /// of pages reaches `high`, a free counts the blocks, or the pages of the class, too. The free drains only if
 /// the number of blocks, or the pages of the class, also reaches `high`. Policies of real kernels compare
-/// only pages, so they do not pay for other counts.
+/// only pages, so these policies do not pay for other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -490,9 +491,9 @@ impl FreeDrain {
 }
 
 /// How the pages of a split block enter the page set if all of these pages are freed at once. For example,
-/// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate does
-/// not use this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel's
-/// events do not show whether the pages enter one by one or as one block.
+/// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate
+/// ignores `SplitFrees`, because its frees name whole blocks. Replays of recordings obey `SplitFrees`,
+/// because the kernel's events do not show whether the pages enter one by one or as one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -515,9 +516,9 @@ pub struct FreeHighRule {
     /// only at `batch` pages or more (patches 2 and 3). `None`: no CPU is exempt.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
-    /// The number of recently freed pages that a drain needs, if the history is a count.
+    /// The number of recently freed pages that a drain by free_high needs, if the history is a count.
     pub threshold: FreeHighThreshold,
-    /// How many pages the drain takes.
+    /// How many pages a drain by free_high takes.
     pub drains: FreeHighDrains,
 }
 

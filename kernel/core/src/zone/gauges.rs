@@ -21,7 +21,7 @@ pub(crate) struct Gauges {
     /// Number of frames in pageblocks that are reserved for atomic requests.
     reserved_highatomic: Count,
     isolated_pageblocks: Count,
-    /// The flags are on this cache line because the zone walk reads the line anyway.
+    /// The flags are on the cache line of the gauges, because the zone walk reads the gauges anyway.
     pub(super) flags: AtomicU8,
     nonempty: Nonempty,
 }

@@ -86,8 +86,8 @@ impl<P: Platform> fmt::Debug for Zone<'_, P> {
 }
 
 /// A zone's frames. Indices count from `base`, which is a multiple of the largest block's size, so aligned
-/// frames have aligned indices. The tables end at a multiple of this size, so that a block's buddy always has
-/// an entry.
+/// frames have aligned indices. The tables end at a multiple of the largest block's size, so that a block's
+/// buddy always has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     base: u64,
@@ -103,7 +103,7 @@ impl Span {
     pub(crate) const fn covering(pfns: Range<u64>) -> Option<Self> {
         let base = pfns.start & !(LARGEST_BLOCK - 1);
         match pfns.end.checked_next_multiple_of(LARGEST_BLOCK) {
-            // No frame has the largest index, because this value marks the end of a list.
+            // No frame has the largest index, because the largest index marks the end of a list.
             Some(table_end) if pfns.start < pfns.end && table_end - base <= FrameIndex::MAX as u64 => {
                 let (start, end) = ((pfns.start - base) as FrameIndex, (pfns.end - base) as FrameIndex);
                 Some(Self { base, start, end })
