@@ -34,7 +34,8 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Push {
     Done,
-    /// C has no such block, or no array has blocks of its order. Nothing has changed.
+    /// C has no block of this order at the address, or no array has blocks of this order. Nothing has
+    /// changed.
     Refused,
     /// The array has no room. The block's mark is cleared, but the pool does not have the block yet.
     Unpushed,
@@ -77,8 +78,8 @@ impl Entry {
 
     /// Takes a block back from C, and puts it into this CPU's array.
     ///
-    /// After `Unpushed`, call [`free_unpushed`](Self::free_unpushed). A `Push` has no data, so that the
-    /// caller keeps no registers for the result.
+    /// After `Unpushed`, the caller must call [`free_unpushed`](Self::free_unpushed). A `Push` has no data,
+    /// so that the caller keeps no registers for the result.
     #[inline(always)]
     pub(crate) fn push(&self, address: usize, order: usize) -> Push {
         let Some(Some(order)) = self.cached.get(order).copied() else { return Push::Refused };
@@ -136,7 +137,7 @@ impl Entry {
     /// Takes pages back from C.
     ///
     /// # Errors
-    /// `EINVAL` if C has no such pages, `EPERM`.
+    /// `EINVAL` if not exactly `page_count` pages of C begin at `address`, `EPERM` in a child of `fork`.
     pub(crate) fn take_back(&self, address: usize, page_count: usize) -> Result<Pages<'_>, Failure> {
         let frame = self.frame(address);
         match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {

@@ -11,7 +11,7 @@ use pageset::{AllocError, BuildError};
 
 use crate::text::{Os, Text};
 
-/// A failure. If a failure's reason is `Text`, the words are already in the thread's `TEXT`.
+/// A failure of a call. If a failure's reason is `Text`, the words are already in the thread's `TEXT`.
 pub(crate) struct Failure {
     errno: c_int,
     reason: Reason,

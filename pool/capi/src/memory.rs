@@ -36,9 +36,8 @@ pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
 ///
 /// Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
 /// EBADF, EPERM. After an error, memory that is resident stays resident. If the system cannot start a thread,
-/// the call's other threads do the work of this thread. To start a thread, the system's libraries use the
-/// heap. If the heap is exhausted, these libraries end the program. If threads is 1, the call starts no
-/// thread.
+/// the call's other threads do all the work. To start a thread, the system's libraries use the heap. If the
+/// heap is exhausted, these libraries end the program. If threads is 1, the call starts no thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_populate(
     pool: *mut PoolHandle,
@@ -74,12 +73,12 @@ pub extern "C" fn pageset_populate(
     })
 }
 
-/// Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
-/// no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
-/// in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may be NULL)
-/// is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes is also
-/// 0 for a pinned pool of small pages, because every address must keep its page. The call takes about 100 us
-/// for each 2 MiB.
+/// Asks the system to replace the pool's small pages by huge pages. The call also works where the system
+/// gives no huge pages on its own, for example for a memfd. The call does not change contents, so the pool
+/// may be in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may
+/// be NULL) is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes
+/// is also 0 for a pinned pool of small pages, because every address must keep its page. The call takes about
+/// 100 us for each 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]

@@ -65,8 +65,8 @@ pub struct Stats {
     /// Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
     /// part of the metadata is resident.
     pub metadata_bytes: u64,
-    /// How often a drain failed because the system refused membarrier(2). The system refuses this call if a
-    /// filter of system calls was installed after the pool was made. While drains fail, pages in arrays
+    /// How often a drain failed because the system refused membarrier(2). The system refuses membarrier(2) if
+    /// a filter of system calls was installed after the pool was made. While drains fail, pages in arrays
     /// neither form larger blocks nor go back to the system.
     pub array_drains_refused: u64,
 }
@@ -167,7 +167,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
 /// "closed", "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
 /// "contended_lines", "below_low", "failed". The book's page on the C library explains these counters.
 ///
-/// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
+/// Errors: ENOENT (no counter has this name), EINVAL (name or value is NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_counter(
     pool: *mut PoolHandle,
@@ -208,7 +208,7 @@ pub extern "C" fn pageset_get_backing(
                 Backing::HugetlbOrThp(_) => PAGESET_BACKING_HUGETLB_OR_THP,
                 Backing::Memfd => PAGESET_BACKING_MEMFD,
                 Backing::Plain => PAGESET_BACKING_PLAIN,
-                // The library makes no pool with another backing.
+                // The library makes no pool with any other backing.
                 _ => return Err(UNKNOWN_BACKING),
             },
             mapped_bytes: now.mapped_bytes,
@@ -226,7 +226,8 @@ pub extern "C" fn pageset_get_backing(
 /// of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
 /// not tell the nodes of memory.
 ///
-/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
+/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (count is NULL, or nodes is
+/// NULL and nodes_max is not 0), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_nodes(
     pool: *mut PoolHandle,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pageset::{Fork, Order, Pool, ReturnPolicy, Worker};
 
-/// Resident bytes of this process, without those of files, such as its code.
+/// Resident bytes of this process, without the bytes of files, such as the program's code.
 fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages: Vec<u64> = statm.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;

@@ -18,8 +18,8 @@ const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 /// The running thread.
 pub(crate) struct Background {
     /// The thread returns its end of the start channel, so that the joining thread frees the channel.
-    /// ThreadSanitizer does not see the atomics of the standard library. ThreadSanitizer would therefore
-    /// report a race if the pool's thread freed memory that the starting thread allocated.
+    /// ThreadSanitizer does not see the atomics of the standard library, and would report a race if the
+    /// pool's thread freed memory that the starting thread allocated.
     thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }

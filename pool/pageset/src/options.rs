@@ -63,14 +63,14 @@ pub enum Numa {
 /// How a child of `fork` sees the pool's memory.
 ///
 /// # What a child may do
-/// A child, and its own children, can only read a pool. No operation in a child waits for a lock, because a
-/// thread of the parent may have held the lock at the fork, and this thread does not exist in the child. No
-/// operation in a child changes memory, because the child has only a copy of the metadata: a page that is
-/// free in the copy may be in use in the parent. The rules are:
+/// A child, and its own children, can only read a pool. No operation in a child waits for a lock. A thread of
+/// the parent may have held the lock at the fork, and this thread does not exist in the child. No operation
+/// in a child changes memory, because the child has only a copy of the metadata: a page that is free in the
+/// copy may be in use in the parent. The rules are:
 ///
 /// - Pages can be read as the variants below say. Pages of a memfd and of hugetlb are the parent's own
-///   memory. The program answers for its child's writes to these pages. [`Pool::memfd`](crate::Pool::memfd)
-///   gives the rules.
+///   memory. The program is responsible for its child's writes to pages of a memfd and of hugetlb.
+///   [`Pool::memfd`](crate::Pool::memfd) gives the rules.
 /// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
 ///   [`AllocError::Forked`](crate::AllocError::Forked).
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
@@ -121,9 +121,9 @@ pub enum FastPath {
     Locks,
 }
 
-/// How idle memory goes back to the system, and which thread gives it back.
+/// How idle memory goes back to the system, and which thread gives idle memory back.
 ///
-/// Start from the default, and change it by its methods or field by field:
+/// Start from the default policy, and change the policy by its methods or field by field:
 ///
 /// ```
 /// use pageset::{ReturnPolicy, Worker};
@@ -142,8 +142,8 @@ pub struct ReturnPolicy {
     /// ([`part_bytes`](Self::part_bytes)). Default: 4 GiB.
     pub bytes_per_second: u64,
     /// The bytes of whole free pageblocks (2 MiB) that scans leave resident, so that the next allocations
-    /// need not wait for the system. The lowest pageblocks stay, because the pool uses them first. `None`
-    /// keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and
+    /// need not wait for the system. The lowest pageblocks stay, because the pool uses the lowest pageblocks
+    /// first. `None` keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and
     /// [`Pool::resize`](crate::Pool::resize) give these pageblocks back too. Scans also leave memory from
     /// [`Pool::populate`](crate::Pool::populate). If no memory may go back, see
     /// [`Builder::pinned`](crate::Builder::pinned).
@@ -163,8 +163,8 @@ pub struct ReturnPolicy {
     ///
     /// Set `part_bytes` for caches that evict pages at scattered addresses. With 0, each page in use may keep
     /// its whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a
-    /// system call of about a microsecond. Each page of such a part costs a page fault when it is used again.
-    /// A transparent huge page that loses a part stays split into small pages.
+    /// system call of about a microsecond. Each page that went back costs a page fault at its next use. A
+    /// transparent huge page that loses a part stays split into small pages.
     pub part_bytes: u64,
 }
 

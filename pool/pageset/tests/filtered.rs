@@ -59,7 +59,7 @@ mod filter {
 
     fn install(program: &[libc::sock_filter]) {
         let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-        // SAFETY: takes numbers only.
+        // SAFETY: `prctl` takes numbers only.
         let outcome = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         assert_eq!(outcome, 0, "{}", io::Error::last_os_error());
         let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
@@ -301,7 +301,7 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
             assert!(pools.iter().all(|pool| pool.backing().is_ok()));
         },
     );
-    // If the pool was built before the filter, the program needs fewer calls.
+    // If the program builds its pool before it installs the filter, the filter must allow fewer calls.
     under_a_filter(
         &["every operation", "dropping"],
         || every_kind(Worker::None),
@@ -364,7 +364,7 @@ fn a_call_that_is_not_listed_ends_the_process() {
         &["every operation"],
         || (),
         |()| {
-            // SAFETY: has no arguments.
+            // SAFETY: `getppid` has no arguments.
             unsafe { libc::syscall(libc::SYS_getppid) };
         },
     );

@@ -160,7 +160,7 @@ fn a_child_without_the_agreement_is_refused() {
     }
 }
 
-/// Tests a fork by a direct system call. Before such a fork, no handler takes the pool's locks.
+/// Tests a fork by a direct system call. Before a direct system call, no handler takes the pool's locks.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fork_that_the_c_library_does_not_see_is_refused() {

@@ -51,7 +51,8 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     }
     let states = || {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-        // `SigQ` counts signals of all processes of this user, so another process may change it.
+        // The line `SigQ` counts signals of all processes of this user, so another process may change the
+        // count.
         let of_thread = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"];
         let is_of_signals = |line: &&str| of_thread.iter().any(|name| line.starts_with(name));
         status.lines().filter(is_of_signals).map(str::to_owned).collect::<Vec<_>>()

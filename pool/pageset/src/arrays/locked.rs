@@ -34,12 +34,12 @@ impl CpuArrays {
     }
 
     /// Takes all blocks in parts. For each part, waits for the lock, takes the part, unlocks, and then calls
-    /// `take`. Returns early if this thread itself holds the lock. The caller is a signal handler then, which
-    /// interrupted the holder of the lock, and would wait for ever.
+    /// `take`. Returns early if this thread itself holds the lock. In this case, the caller is a signal
+    /// handler that interrupted the holder of the lock, and a wait would never end.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
-            // Take as many parts as there are now. Blocks that other threads put into the arrays later may
-            // stay.
+            // Take as many parts as the stack has now. Blocks that other threads put into the arrays later
+            // may stay.
             for _ in 0..self.stack(class).parts() {
                 while !self.try_lock() {
                     if self.lock.load(Relaxed) == this_thread() {
@@ -74,8 +74,8 @@ impl CpuArrays {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // Race: two threads try to lock at once. The second thread must not overwrite the number of the first
-        // thread, so the code uses a compare-exchange and no swap.
+        // Race: two threads try to lock at once. The lock holds its owner's thread number. A
+        // compare-exchange, unlike a swap, cannot overwrite the owner's number.
         self.lock.load(Relaxed) == 0 && self.lock.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
     }
 }
@@ -156,7 +156,8 @@ mod tests {
             all.sort_by_key(|entry| entry.frame());
             assert_eq!(all, entries(0..6));
         };
-        // Shuttle's atomics are large, and so are the arrays of them that are built on the stack.
+        // Shuttle's atomics are large, so the arrays of atomics that the test builds on its stack are large,
+        // too.
         let mut config = shuttle::Config::new();
         config.stack_size = 1 << 20;
         shuttle::Runner::new(RandomScheduler::new(schedules.unwrap_or(2000)), config).run(test);

@@ -167,8 +167,8 @@ impl<'a> View<'a> {
         (self.count() as usize).div_ceil(BATCH_MAX)
     }
 
-    /// Moves blocks into an empty batch until it is full. The blocks are not counted as pops. The caller must
-    /// be the only thread that may change the stack now.
+    /// Moves blocks into an empty batch until the batch is full. The blocks are not counted as pops. The
+    /// caller must be the only thread that may change the stack now.
     pub(super) fn take_part(&self, part: &mut Batch) {
         self.take_last(part.capacity(), |entry| part.push_front(entry));
     }

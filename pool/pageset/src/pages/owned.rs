@@ -71,13 +71,13 @@ impl PoolRef for Rc<Pool> {}
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
-/// A `Pages` value of `pool` gave `pages` up, and this value is the only owner of `pages`. `start` is the
-/// address of the first byte of `pages`.
+/// A `Pages` value of `pool` gave `pages` up, and the `OwnedPages` value is the only owner of `pages`.
+/// `start` is the address of the first byte of `pages`.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages<P: PoolRef = Arc<Pool>> {
     pages: Span,
-    // The count of owners lies next to the pool. Owners on other CPUs change the count, so a read of the
-    // start from the pool would wait for the count's cache line.
+    // The count of owners lies next to the pool. Owners on other CPUs change the count. So a read of the
+    // pool's start from the pool would wait for the count's cache line.
     start: NonNull<u8>,
     pool: P,
 }
@@ -113,8 +113,8 @@ impl<P: PoolRef> OwnedPages<P> {
         Pfn(self.pages.frame() as u64)
     }
 
-    /// The number of bytes from the pool's start to these pages. In a shared pool, this is the offset in the
-    /// pool's file.
+    /// The number of bytes from the pool's start to these pages. In a shared pool, the result is also the
+    /// offset of these pages in the pool's file.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.pages.frame() as usize * PAGE_BYTES
@@ -132,7 +132,7 @@ impl<P: PoolRef> OwnedPages<P> {
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
     pub fn shrink_to(&mut self, keep: Range<usize>) {
-        // INVARIANT: the pages that remain are still ours.
+        // INVARIANT: this value still owns the pages that remain.
         self.pool.inner().shrink(&mut self.pages, keep);
         self.start = first_byte(self.pool.inner(), self.pages);
     }

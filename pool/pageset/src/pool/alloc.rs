@@ -39,8 +39,8 @@ impl Pool {
     }
 
     /// Does the same as [`alloc`](Self::alloc), and makes all bytes zero. Memory that is known to be zero is
-    /// not cleared again. Such memory is fresh from the system, or went back to the system before, or was
-    /// cleared by a scan. After clearing, the block's beginning is in the CPU's cache.
+    /// not cleared again. Memory is known to be zero if the memory is fresh from the system, went back to the
+    /// system before, or was cleared by a scan. After clearing, the block's beginning is in the CPU's cache.
     ///
     /// # Errors
     /// The errors of `alloc`.

@@ -1,4 +1,4 @@
-//! Checks whether the calling code may use a pool. Two kinds of callers may not use every operation. A child
+//! Checks whether the calling code may use a pool. Two kinds of callers may use only some operations. A child
 //! of `fork` may do only what [`Fork`](crate::Fork) says. A signal handler that interrupted its thread inside
 //! an operation of the same pool may take no lock of the pool.
 //!
@@ -39,7 +39,8 @@ impl Inner {
     }
 
     /// Begins an operation that takes locks, and frees the pages that signal handlers could not free. Returns
-    /// an error in a child, and in a signal handler that interrupted its thread inside of such an operation.
+    /// an error in a child, and in a signal handler that interrupted its thread inside an operation that
+    /// takes locks.
     pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);

@@ -111,16 +111,17 @@ impl Pool {
     /// address, as if built [pinned](crate::Builder::pinned). Use this call if you register the pool with a
     /// device for a time. Pin the pool before you register it with the device, and unpin the pool after you
     /// have unregistered it. A pool that was built pinned has no thread that gives memory back. After you
-    /// unpin such a pool, call [`set_returns`](Self::set_returns), which starts the thread, or
-    /// [`tick`](Self::tick).
+    /// unpin a pool that was built pinned, call [`set_returns`](Self::set_returns), which starts the thread,
+    /// or [`tick`](Self::tick).
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
-            // A thread that gives memory back checks the flag and discards the memory under this lock. Wait
-            // until no thread holds the lock.
+            // A thread that gives memory back holds the lock `returning` while the thread checks the flag and
+            // discards the memory. Wait until no thread holds the lock.
             let _none_is_returning = inner.returning.lock();
             inner.is_pinned.store(is_pinned, Relaxed);
         }
-        // Every later scan or trim takes the lock before it discards memory, and so sees the new flag.
+        // Every later scan or trim takes the lock `returning` before the scan or trim discards memory, and so
+        // sees the new flag.
     }
 }
 

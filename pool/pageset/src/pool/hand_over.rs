@@ -3,9 +3,9 @@
 //! The child has a copy of the memory and of the tables. Two races could make the copy wrong. First, another
 //! thread of the parent may be changing a table under a lock. To prevent the first race, the thread that
 //! forks takes all locks of the pool before the fork. Second, threads change arrays without these locks. To
-//! prevent the second race, the forking thread empties the arrays before the fork. The child forgets blocks
-//! that other threads put into arrays after this step and before the fork, and these blocks stay in use for
-//! ever.
+//! prevent the second race, the forking thread empties the arrays before the fork. Other threads may put
+//! blocks into arrays after the forking thread has emptied the arrays and before the fork. The child forgets
+//! these blocks, which stay in use for ever.
 //!
 //! The child waits for the end of the process that owns the pool, because a pool can have only one owner.
 

@@ -24,7 +24,7 @@
 //! | drain | the arrays of all CPUs, and what was passed on | the base |
 //! | isolate | the base | no user, until a release |
 //!
-//! Frames that users and arrays have are charged to the capacity. Frames in the base are not.
+//! Frames that users and arrays have are charged to the capacity. Frames in the base are not charged.
 
 mod alloc;
 mod cached;
@@ -81,9 +81,9 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// All methods may be called from any thread. [`Pages`](crate::Pages) borrow from the pool, and
 /// [`OwnedPages`](crate::OwnedPages) keep the pool alive.
 ///
-/// Dropping a pool unmaps its memory. There is one exception: the program may still have pages from
-/// [`Pages::into_raw`](crate::Pages::into_raw), or may have forgotten pages. A device or other code may use
-/// the addresses of such pages, so the pool's memory and tables stay until the program ends. If
+/// Dropping a pool unmaps its memory. There is one exception to the unmapping: the program may still have
+/// pages from [`Pages::into_raw`](crate::Pages::into_raw), or may have forgotten pages. A device or other
+/// code may use the addresses of such pages, so the pool's memory and tables stay until the program ends. If
 /// `stats().nr_used` is 0, no such pages exist.
 ///
 /// # Signal handlers
@@ -146,8 +146,8 @@ pub(crate) struct Inner {
     pub(crate) retired: Lock<usize>,
     /// A thread holds this lock while it isolates free blocks for a moment, to discard or clear them.
     pub(crate) returning: Lock<()>,
-    /// The number of the first pageblock that was not populated. Until the next trim, pageblocks below it are
-    /// not idle memory.
+    /// The number of the first pageblock that was not populated. Until the next trim, pageblocks below this
+    /// number are not idle memory.
     pub(crate) populated_blocks: AtomicU32,
     /// The first entry of the list of pages that signal handlers could not free at once, because their
     /// threads were inside of the pool. 0 for an empty list.
@@ -244,7 +244,7 @@ impl Pool {
     }
 
     /// The frames of all pageblocks that were used since they last went back to the system. A program with a
-    /// table of frames needs to search only these entries.
+    /// table of frames needs to search only the entries of the returned frames.
     #[doc(hidden)]
     pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
@@ -271,8 +271,8 @@ impl Pool {
     /// No process may use this descriptor to touch memory that has another user:
     ///
     /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process writes to
-    ///   these bytes or punches a hole there, neither through the file nor through a mapping of it. If the
-    ///   reference is exclusive, no process reads these bytes through a mapping either.
+    ///   these bytes or punches a hole there, neither through the file nor through a mapping of the file. If
+    ///   the reference is exclusive, no process reads these bytes through a mapping either.
     /// - No process changes the bytes of free pages, because the pool remembers which free pages are zero.
     ///
     /// If several processes use the same bytes at the same time, access them through
@@ -294,7 +294,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         if self.inner.is_in_child() {
             // A child does not have the pool's thread, so do not wait for the thread. Do not unmap memory
-            // either: with `Fork::Hide`, the child may have other memory at these addresses.
+            // either: with `Fork::Hide`, the child may have other memory at the pool's addresses.
             std::mem::forget(self.inner.clone());
             return;
         }
@@ -306,7 +306,7 @@ impl Drop for Pool {
             background.stop();
         }
         if self.inner.has_raw_pages() {
-            // C code, a device or another process may still use the addresses of these pages.
+            // C code, a device or another process may still use the addresses of pages that users have.
             std::mem::forget(self.inner.clone());
         }
     }

@@ -205,7 +205,8 @@ impl Inner {
         if count == 0 {
             return Err(none);
         }
-        // A count above `u32::MAX` is larger than any pool, so charging `u32::MAX` frames fails as well.
+        // A count above `u32::MAX` is larger than any pool. To charge `u32::MAX` frames in its place fails as
+        // well.
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, align, none).or_else(|_| {
             self.drain_arrays();
@@ -267,7 +268,8 @@ impl Inner {
         assert!(0 < at && at < count as usize, "split {count} pages at {at}");
         let border = first + at as u32;
         // A child of `fork` cannot split the block in the base, and neither can a signal handler if its
-        // thread was inside of the pool. Later, a free of one of the parts splits the block.
+        // thread was inside of the pool. In these two cases, a later free of one of the parts splits the
+        // block.
         let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
         let of = if is_known { Span::of } else { Span::loose };
         *span = of(first, at as u32);

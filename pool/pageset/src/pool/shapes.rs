@@ -9,9 +9,9 @@ use crate::base::BaseError;
 use crate::error::AllocError;
 
 impl Pool {
-    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages.
-    /// This number is smaller than `count` if memory or capacity is short, or if the heap has no memory for
-    /// the list. Before the call returns fewer pages than `count`, it asks the function of
+    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages. The
+    /// result is smaller than `count` if memory or capacity is short, or if the heap has no memory for the
+    /// list. Before the call returns fewer pages than `count`, the call asks the function of
     /// [`Builder::on_shortage`](crate::Builder::on_shortage) for the missing bytes, until the function
     /// returns `false`. O(count).
     ///

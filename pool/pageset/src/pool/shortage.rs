@@ -24,7 +24,8 @@ thread_local! {
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks that this thread runs the program's function. Dropping the value, even by a panic, ends the mark.
+/// Marks that this thread runs the program's function that frees pages. Dropping the value, even by a panic,
+/// ends the mark.
 struct Called;
 
 impl Drop for Called {
@@ -50,7 +51,7 @@ impl Inner {
     }
 
     /// Asks the program to free pages. Returns `false` if the program frees no pages, or gave the pool no
-    /// function for it.
+    /// function that frees pages.
     #[cold]
     fn reclaim(&self, page_count: usize) -> bool {
         let Some(OnShortage(call)) = &self.on_shortage else { return false };

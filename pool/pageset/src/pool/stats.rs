@@ -116,7 +116,7 @@ impl Pool {
             AllocError::WouldBlock => ValidateError::WouldBlock,
             _ => ValidateError::Forked,
         })?;
-        // The pool's own thread waits for this lock before its next scan.
+        // The pool's own thread waits for the lock `looks` before its next scan.
         let _no_look = inner.looks.lock();
         let used = inner.base.validate().map_err(ValidateError::Base)?;
         for (class, entry) in inner.percpu.entries() {
@@ -138,7 +138,7 @@ impl Pool {
 }
 
 /// The number of frames that [`Inner::doubled_in_arrays`] checks at once. The check needs one bit for each
-/// frame, so 4 KiB of the stack.
+/// frame, so 4 KiB of stack for `WINDOW_FRAMES` frames.
 const WINDOW_FRAMES: u32 = 32_768;
 
 impl Inner {

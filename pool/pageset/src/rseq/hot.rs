@@ -1,5 +1,4 @@
-//! Keeps the facts that a sequence needs to find its array. These facts are on a page that children of `fork`
-//! see as zero.
+//! Keeps the facts that a sequence needs to find its array, on a page that children of `fork` see as zero.
 
 use std::ptr;
 use std::sync::atomic::{

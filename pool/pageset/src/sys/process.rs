@@ -65,7 +65,7 @@ fn parse(line: &str) -> Option<Status> {
     // The second field is the process's name in brackets. The name itself may contain spaces and brackets.
     let (_, fields) = line.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    // The first two fields were cut off above, so the third field of the line comes first.
+    // The code above has cut off the first two fields, so the third field of the line comes first.
     let state = fields.next()?.chars().next()?;
     let threads = fields.nth(16)?.parse().ok()?;
     let begun = fields.nth(1)?.parse().ok()?;

@@ -79,7 +79,7 @@ impl Cpuset {
 
 impl Drop for Cpuset {
     fn drop(&mut self) {
-        // The kernel may need a moment after the last process left.
+        // The kernel may need a moment to empty the cpuset after its last process has ended.
         let until = Instant::now() + Duration::from_secs(2);
         while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
             thread::sleep(Duration::from_millis(10));

@@ -94,7 +94,7 @@ fn parts_of_a_run_are_pages_of_their_own() {
 }
 
 /// Regression test: each run of more than 128 pages began in a pageblock of its own, so runs of 513 pages
-/// could have half of the pool.
+/// could fill only half of the pool.
 #[test]
 fn runs_of_every_length_fill_the_pool() {
     let pool = builder(64 * MIB).build().unwrap();
@@ -105,7 +105,7 @@ fn runs_of_every_length_fill_the_pool() {
         assert!(all - used < pages.max(all / 8), "{} runs of {pages} pages", runs.len());
         runs.iter_mut().for_each(|run| run[0] = 1);
         let full = runs.len();
-        // After every second run is freed, as many runs must fit again.
+        // After the test has freed every second run, as many runs must fit again.
         let mut index = 0;
         runs.retain(|_| {
             index += 1;

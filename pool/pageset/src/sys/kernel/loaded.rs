@@ -30,7 +30,7 @@ pub(in crate::sys) fn stay_loaded() {
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: the loader gave this name, and with `RTLD_NOLOAD` the call opens no further library. The handle
-    // is never closed.
+    // SAFETY: the loader gave the name of the library, and with `RTLD_NOLOAD` the call opens no further
+    // library. The library's handle is never closed.
     let _ = unsafe { libc::dlopen(library.dli_fname, flags) };
 }

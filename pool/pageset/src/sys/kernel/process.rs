@@ -19,7 +19,7 @@ pub(in crate::sys) fn at_forks(
 
 /// The number of this process.
 pub(in crate::sys) fn process_id() -> i32 {
-    // SAFETY: has no arguments.
+    // SAFETY: `getpid` has no arguments.
     unsafe { libc::getpid() }
 }
 

@@ -6,7 +6,7 @@ use std::ptr;
 /// The number of words of a CPU mask with a bit for each of 8192 CPUs, the most that a kernel supports.
 const CPU_WORDS: usize = 8192 / 64;
 
-/// When dropped, gives this thread its earlier signal mask again.
+/// The earlier signal mask of this thread. Dropping the value gives the thread this mask again.
 pub(crate) struct SignalsBlocked(Option<libc::sigset_t>);
 
 /// Blocks all signals for this thread.
@@ -38,8 +38,8 @@ pub(in crate::sys) fn use_all_cpus() {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
 }
 
-/// Gives this thread the ordinary policy if it has a real-time policy. Calls the kernel itself, because
-/// musl's functions of these names always fail.
+/// Gives this thread the ordinary policy if the thread has a real-time policy. Makes the system calls
+/// directly, because musl's functions for the scheduling policy always fail.
 pub(in crate::sys) fn leave_real_time() {
     // SAFETY: the call has no memory arguments.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
