@@ -51,8 +51,8 @@ pub enum Event {
         order: Order,
         /// The migratetype of the list that the block left.
         migratetype: MigrateType,
-        /// Whether page sets hold blocks of this order and type. The value does not say whether a refill took
-        /// the block.
+        /// Whether page sets hold blocks of this order and type. `percpu_refill` does not say whether a
+        /// refill took the block.
         percpu_refill: bool,
     },
     /// `mm_page_alloc_extfrag`: a request got memory of another type.
@@ -71,7 +71,7 @@ pub enum Event {
         /// Whether the pageblock now has the requested type.
         change_ownership: bool,
     },
-    /// `mm_page_free`: a free began. This is the first event of every free that is not refused.
+    /// `mm_page_free`: a free began. `mm_page_free` is the first event of every free that is not refused.
     MmPageFree {
         /// First frame of the block.
         pfn: Pfn,

@@ -156,11 +156,11 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
 pub struct FrameUsage {
     /// Number of free frames that every CPU may take.
     pub free: u64,
-    /// Number of free frames that a CPU keeps for itself. Other CPUs get these frames only after the holding
+    /// Number of free frames that a CPU keeps for itself. Other CPUs get held frames only after the holding
     /// CPU gives the frames back or is drained.
     pub held: u64,
-    /// Number of free frames that are reserved for one CPU. Other CPUs may take these frames if they find no
-    /// other free frames.
+    /// Number of free frames that are reserved for one CPU. Other CPUs may take reserved frames if the other
+    /// CPUs find no other free frames.
     pub at_hand: u64,
     /// Number of completely free pageblocks that every CPU may take.
     pub whole_pageblocks: u64,

@@ -61,9 +61,9 @@ bitflags! {
         const NO_WATERMARKS = 1 << 4;
         /// The request comes from the victim of an out-of-memory kill.
         const OOM_VICTIM = 1 << 5;
-        /// The request bypasses the page set and takes its block from the free lists. The allocator counts
-        /// such a request as a request that found the page set's lock taken. An interrupt handler of a kernel
-        /// allocates in this way if the handler has interrupted the lock's holder.
+        /// The request bypasses the page set and takes its block from the free lists. The allocator counts a
+        /// request with `BYPASS_PCP` as a request that found the page set's lock taken. An interrupt handler
+        /// of a kernel allocates with `BYPASS_PCP` if the handler has interrupted the lock's holder.
         const BYPASS_PCP = 1 << 6;
     }
 }

@@ -77,8 +77,8 @@ extern "C" {
 #define PAGESET_BACKING_THP 0
 
 /*
- Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all its huge pages when
- it is made. The pages belong to a file: see pageset_get_memfd.
+ Huge pages of huge_page_bytes each that the administrator reserved. pageset_create takes all huge pages of
+ the pool. The pages belong to a file: see pageset_get_memfd.
  */
 #define PAGESET_BACKING_HUGETLB 1
 
@@ -247,7 +247,7 @@ typedef struct pageset_config {
   uint32_t worker;
   /*
    Nanoseconds between two scans for idle memory. A pageblock of 2 MiB goes back when two scans in a row
-   found it free. (100 ms)
+   found the pageblock free. (100 ms)
    */
   uint64_t return_interval_ns;
   /*
@@ -365,8 +365,8 @@ typedef struct pageset_stats {
    */
   uint64_t rseq_restarts;
   /*
-   Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
-   two threads freed the same pages at the same moment.
+   Number of frees that the pool refused late, while the pool emptied an array. The pool refuses a free
+   late if two threads freed the same pages at the same moment.
    */
   uint64_t bad_frees;
   /*
@@ -439,9 +439,9 @@ typedef struct pageset_backing {
    */
   uint64_t locked_bytes;
   /*
-   The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, this page size tells
-   which backing the pool got. 4096 means transparent huge pages, which do not change a mapping's page
-   size.
+   The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, page_bytes tells which
+   backing the pool got. A size of 4096 means transparent huge pages, which do not change a mapping's
+   page size.
    */
   uint64_t page_bytes;
 } pageset_backing;
@@ -593,8 +593,8 @@ int pageset_alloc_bulk(struct pageset_pool *pool, size_t page_count, void **page
 int pageset_free(struct pageset_pool *pool, void *pages, unsigned int order);
 
 /*
- Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
- last pageset_shrink or pageset_split.
+ Frees page_count contiguous pages. page_count must be the number of pages at the allocation, or after the
+ last pageset_shrink, pageset_split or pageset_join.
 
  Errors: the errors of pageset_free. An error changes nothing.
  */
@@ -611,10 +611,10 @@ int pageset_free_run(struct pageset_pool *pool, void *pages);
 
 /*
  Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
- once. Use this call for pages that you do not need again soon, such as the pages of a balloon. The pool
- knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that the
- call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the system
- refuses the pages. To discard 2 MiB takes about 20 us.
+ once. Use pageset_discard for pages that you do not need again soon, such as the pages of a balloon. The
+ pool knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that
+ the call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the
+ system refuses the pages. To discard 2 MiB takes about 20 us.
 
  Errors: the errors of pageset_free. An error changes nothing.
  */
@@ -648,7 +648,7 @@ int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, siz
 
 /*
  Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
- pageset_split. After this call, the program frees all these pages together, as page_count + next_count
+ pageset_split. After pageset_join, the program frees all joined pages together, as page_count + next_count
  pages. The pages may come from two allocations.
 
  Errors: EINVAL (the pages that begin here are not exactly page_count, or the pages behind them are not
@@ -657,9 +657,9 @@ int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, siz
 int pageset_join(struct pageset_pool *pool, void *pages, size_t page_count, size_t next_count);
 
 /*
- Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
- be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
- not free.
+ Frees page_count single pages of 4 KiB. The call stops at the first page that the call cannot free. *freed
+ (may be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call
+ could not free.
 
  Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
  */
@@ -688,7 +688,7 @@ int pageset_shrink(struct pageset_pool *pool,
  Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
  EBADF, EPERM. After an error, memory that is resident stays resident. If the system cannot start a thread,
  the call's other threads do all the work. To start a thread, the system's libraries use the heap. If the
- heap is exhausted, these libraries end the program. If threads is 1, the call starts no thread.
+ heap is exhausted, the system's libraries end the program. If threads is 1, the call starts no thread.
  */
 int pageset_populate(struct pageset_pool *pool,
                      size_t bytes,
@@ -719,9 +719,9 @@ int pageset_collapse(struct pageset_pool *pool, uint64_t *huge_bytes);
 int pageset_trim(struct pageset_pool *pool, uint64_t *returned_bytes);
 
 /*
- Scans once for idle memory, as the pool's thread does. Use this call for pools with PAGESET_WORKER_NONE.
- *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more (may be NULL) is 1 if
- a later scan may give back more memory, and otherwise 0.
+ Scans once for idle memory, as the pool's thread does. Use pageset_tick for pools with
+ PAGESET_WORKER_NONE. *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more
+ (may be NULL) is 1 if a later scan may give back more memory, and otherwise 0.
 
  Errors: EBADF, EPERM.
  */
@@ -739,13 +739,13 @@ int pageset_tick(struct pageset_pool *pool, uint64_t *returned_bytes, int *more)
 int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_service);
 
 /*
- Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use this
- call in a program that makes its pool before daemon(3). The call waits up to wait_ns nanoseconds for the
- end of the parent. After the call, the pool works in this process as before in the parent. The child has
- the pages that the forking thread had. The pages of the parent's other threads stay in use for ever. A
- child can also take over its grandparent's pool, if its parent did not take the pool over. If the pool was
- registered with a device, register the pool again. In the process that owns the pool, the call does
- nothing.
+ Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use
+ pageset_take_over in a program that makes its pool before daemon(3). The call waits up to wait_ns
+ nanoseconds for the end of the parent. After the call, the pool works in this process as before in the
+ parent. The child has the pages that the forking thread had. The pages of the parent's other threads stay
+ in use for ever. A child can also take over its grandparent's pool, if its parent did not take the pool
+ over. If the pool was registered with a device, register the pool again. In the process that owns the
+ pool, the call does nothing.
 
  Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
  PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
@@ -758,10 +758,10 @@ int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
  Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
  of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and
  part_bytes. If config is NULL, the call uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
- pool's thread if the pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the
- thread.
+ pool's thread if the pool has no thread and the policy has work for a thread. With PAGESET_WORKER_NONE,
+ the call ends the thread.
 
- Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF,
+ Errors: as pageset_create for the used fields, the system's error if the thread cannot be started, EBADF,
  EPERM. An error changes nothing.
  */
 int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *config);
@@ -778,9 +778,9 @@ int pageset_set_capacity(struct pageset_pool *pool, size_t bytes);
 
 /*
  Pins or unpins the pool. When a call with pinned 1 has returned, every address of the pool keeps its page.
- After a call with pinned 0, memory may go back to the system again. Use this call if you register the pool
- with a device for a time. Pin the pool before you register it with the device, and unpin the pool after
- you have unregistered it.
+ After a call with pinned 0, memory may go back to the system again. Use pageset_set_pinned if you register
+ the pool with a device for a time. Pin the pool before you register it with the device, and unpin the pool
+ after you have unregistered it.
 
  Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
  */

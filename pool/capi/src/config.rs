@@ -22,8 +22,8 @@ pub const PAGESET_MAX_POOLS: usize = 4096;
 
 /// Private memory, in transparent huge pages where the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
-/// Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all its huge pages when
-/// it is made. The pages belong to a file: see pageset_get_memfd.
+/// Huge pages of huge_page_bytes each that the administrator reserved. pageset_create takes all huge pages of
+/// the pool. The pages belong to a file: see pageset_get_memfd.
 pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 /// A file in memory, which other processes can share: see pageset_get_memfd.
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
@@ -109,7 +109,7 @@ pub struct Config {
     /// PAGESET_WORKER_... (THREAD)
     pub worker: u32,
     /// Nanoseconds between two scans for idle memory. A pageblock of 2 MiB goes back when two scans in a row
-    /// found it free. (100 ms)
+    /// found the pageblock free. (100 ms)
     pub return_interval_ns: u64,
     /// The most bytes of whole pageblocks that the pool gives back to the system in one second. Each scan may
     /// give back at least one pageblock. A second limit of the same size applies to parts of pageblocks (see

@@ -19,7 +19,7 @@ use crate::held::Held;
 ///
 /// The marks are read and written without atomic exchanges, because one locked instruction costs more than an
 /// allocation and its free together. Race: two threads free the same page at the same moment, and both
-/// succeed. The header forbids this double free, and the pool detects it later (`bad_frees`).
+/// succeed. The header forbids such a double free, and the pool detects the double free later (`bad_frees`).
 pub(crate) struct Entry {
     /// The handle of the pool.
     pub(crate) handle: usize,
@@ -188,8 +188,8 @@ impl Entry {
     }
 }
 
-/// Panics, because pageset has a bug: the pool handed out a page that it does not have. (The function uses
-/// C's calling convention, so that the fast path needs no stack frame to call it.)
+/// Panics, because pageset has a bug: the pool handed out a page outside of the pool. (The function uses C's
+/// calling convention, so that the fast path needs no stack frame for the call.)
 #[cold]
 #[inline(never)]
 extern "C" fn beyond_table() -> ! {

@@ -29,8 +29,8 @@ enum Reason {
 }
 
 thread_local! {
-    // These values have no destructors, because the first use of a value with a destructor uses the heap. The
-    // values are cells, because a signal handler may interrupt the use of a value.
+    // `LAST`, `TEXT` and `MESSAGE` have no destructors, because the first use of a value with a destructor
+    // uses the heap. The values are cells, because a signal handler may interrupt the use of a value.
     static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
     static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
     static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };

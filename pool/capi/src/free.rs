@@ -42,8 +42,8 @@ extern "C" fn free_unpushed(pool: *mut PoolHandle, pages: *mut c_void, order: c_
     number(move || open(pool)?.free_unpushed(pages.addr(), order_of(order)?.frames() as usize))
 }
 
-/// Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
-/// last pageset_shrink or pageset_split.
+/// Frees page_count contiguous pages. page_count must be the number of pages at the allocation, or after the
+/// last pageset_shrink, pageset_split or pageset_join.
 ///
 /// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
@@ -70,10 +70,10 @@ pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) ->
 }
 
 /// Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
-/// once. Use this call for pages that you do not need again soon, such as the pages of a balloon. The pool
-/// knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that the
-/// call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the system
-/// refuses the pages. To discard 2 MiB takes about 20 us.
+/// once. Use pageset_discard for pages that you do not need again soon, such as the pages of a balloon. The
+/// pool knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that
+/// the call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the
+/// system refuses the pages. To discard 2 MiB takes about 20 us.
 ///
 /// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
@@ -151,7 +151,7 @@ pub extern "C" fn pageset_split(
 }
 
 /// Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
-/// pageset_split. After this call, the program frees all these pages together, as page_count + next_count
+/// pageset_split. After pageset_join, the program frees all joined pages together, as page_count + next_count
 /// pages. The pages may come from two allocations.
 ///
 /// Errors: EINVAL (the pages that begin here are not exactly page_count, or the pages behind them are not
@@ -179,9 +179,9 @@ pub extern "C" fn pageset_join(
     })
 }
 
-/// Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
-/// be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
-/// not free.
+/// Frees page_count single pages of 4 KiB. The call stops at the first page that the call cannot free. *freed
+/// (may be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call
+/// could not free.
 ///
 /// Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
 #[unsafe(no_mangle)]

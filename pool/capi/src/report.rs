@@ -1,4 +1,4 @@
-//! Reports the counters of a pool, and the memory that it really has.
+//! Reports the counters of a pool, and the memory that the pool really has.
 
 use std::ffi::{c_char, c_int};
 use std::io;
@@ -49,8 +49,8 @@ pub struct Stats {
     pub array_drains: u64,
     /// The number of restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
-    /// two threads freed the same pages at the same moment.
+    /// Number of frees that the pool refused late, while the pool emptied an array. The pool refuses a free
+    /// late if two threads freed the same pages at the same moment.
     pub bad_frees: u64,
     /// Bytes that allocations of zeroed memory have cleared.
     pub cleared_bytes: u64,
@@ -100,9 +100,9 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, this page size tells
-    /// which backing the pool got. 4096 means transparent huge pages, which do not change a mapping's page
-    /// size.
+    /// The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, page_bytes tells which
+    /// backing the pool got. A size of 4096 means transparent huge pages, which do not change a mapping's
+    /// page size.
     pub page_bytes: u64,
 }
 

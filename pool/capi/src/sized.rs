@@ -1,5 +1,5 @@
 //! Reads and writes structs that may get new fields in later versions of the library. A program keeps the
-//! size that it was built with.
+//! struct size that the program was built with.
 //!
 //! Each struct begins with its size in bytes and its version. Fields that only the program knows must be
 //! zero. Fields that only the library knows get their defaults. The system call clone3 also treats unknown

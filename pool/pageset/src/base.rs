@@ -207,9 +207,9 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Passes blocks of an array on to the next fetch. If the list for the class has no room for all these
-    /// blocks, or if `to_pass` is `false`, frees the blocks instead. Returns the number of double frees:
-    /// blocks that were free already.
+    /// Passes blocks of an array on to the next fetch. Frees the blocks instead if `to_pass` is `false`, or
+    /// if the list for the class has no room for all these blocks. Returns the number of double frees: blocks
+    /// that were free already.
     #[inline]
     pub(crate) fn flush(
         &self,
@@ -235,8 +235,8 @@ impl Base {
         self.lock().passed.frames()
     }
 
-    /// Frees blocks of this class that were passed on, as many as a batch holds. Returns the number of these
-    /// blocks, and the number of blocks among them that were free already.
+    /// Frees blocks of this class that were passed on, as many as a batch holds. Returns the number of blocks
+    /// that the call freed or tried to free, and how many of these blocks were free already.
     pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
         let batch: &mut Batch = &mut Batch::new();
         let mut frames = self.lock();
@@ -254,7 +254,7 @@ impl Base {
         ledger: &Ledger,
     ) -> usize {
         if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
-            // Note zero blocks before they are free, because another thread can then allocate them.
+            // Note zero blocks before the blocks are free, because another thread can allocate free blocks.
             note_zero(class, entries, ledger);
         }
         let (allocator, cpu) = (to.allocator.get(), self.cpu(cpu));
@@ -278,7 +278,7 @@ impl Base {
         self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
     }
 
-    /// Makes the blocks of these frames, which are in use, the blocks of one run.
+    /// Turns the blocks of these frames, which are in use, into the blocks of one run.
     pub(crate) fn join(&self, frames: Range<u32>) {
         let pfns = u64::from(frames.start)..u64::from(frames.end);
         // No other thread gets the frames between the two calls, because this thread holds the lock.

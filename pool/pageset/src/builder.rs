@@ -22,7 +22,7 @@ use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
-/// The most bytes of a pool: 4 TiB. With this limit, a frame number fits into 30 bits.
+/// The most bytes of a pool: 4 TiB. In a pool of at most 4 TiB, a frame number fits into 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
 /// The origin of the memory.
@@ -73,8 +73,8 @@ impl Builder {
     /// Sets the pool's size in bytes, a multiple of the backing's page size. Default: 1 GiB. The pool maps
     /// address space of the size `bytes`, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables.
     /// To align the memory, building reserves 4 MiB more for a moment (1 GiB more for a pool of at least 1
-    /// GiB, if there is room). A page takes memory when it is first touched. With [`Backing::Hugetlb`] or
-    /// [`Residency::Locked`], building takes all memory at once.
+    /// GiB, if there is room). A page takes memory when the program first touches the page. With
+    /// [`Backing::Hugetlb`] or [`Residency::Locked`], building takes all memory at once.
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
@@ -97,8 +97,8 @@ impl Builder {
         self
     }
 
-    /// Uses the caller's memory instead of the system's. The pool never unmaps this memory or gives it back
-    /// to the system, and does not rely on its contents. When the pool is dropped, it undoes
+    /// Uses the caller's memory instead of the system's. The pool never unmaps the caller's memory or gives
+    /// it back to the system, and does not rely on its contents. Dropping the pool undoes
     /// [`Self::residency`], [`Self::numa`] and [`Self::fork`]: the memory is unlocked, bound to no node, and
     /// visible to children again.
     ///
@@ -168,7 +168,7 @@ impl Builder {
     ///
     /// The program itself must do two things. First, set [`Fork::Hide`], because before Linux 5.12 the
     /// parent's first write after a fork may put a copy of the page behind its address. Second, free pages
-    /// only after the device has finished with them.
+    /// only after the device has finished with the pages.
     #[must_use]
     pub fn pinned(mut self) -> Self {
         self.is_pinned = true;

@@ -8,7 +8,7 @@ use pageset_core::{ConfigError, Order, Violation};
 use crate::Numa;
 use crate::heap::HeapExhausted;
 
-/// Ends a message about NUMA nodes: the system lists the nodes in this file.
+/// The end of messages about NUMA nodes: it names the file where the system lists the nodes.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 
 /// Why an allocation failed.
@@ -35,7 +35,7 @@ pub enum AllocError {
     BadCount,
     /// The alignment is no power of two.
     BadAlign,
-    /// No run of this many contiguous pages is free, even after every cache was emptied. This error is for
+    /// No run of this many contiguous pages is free, even after every cache was emptied. `NoRun` is only for
     /// counts larger than the largest block.
     NoRun {
         /// The wanted number of pages.

@@ -83,13 +83,13 @@ pub enum Numa {
 /// - Dropping the [`Pool`](crate::Pool) does nothing. The pool's memory stays mapped in the child until the
 ///   child ends or runs another program.
 ///
-/// [`Pool::take_over`](crate::Pool::take_over) ends these limits for the child of a parent that has ended, if
-/// the pool was built with [`Fork::HandOver`].
+/// [`Pool::take_over`](crate::Pool::take_over) ends the limits of a child whose parent has ended, if the pool
+/// was built with [`Fork::HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
     /// The child sees a copy as of the fork. A memfd is not copied: the child shares the parent's memory. For
     /// hugetlb this choice is refused. If no huge page were left for a copy, the system would take the
-    /// child's page away, and kill the child when it reads the page.
+    /// child's page away. The system would kill the child at its next read of the page.
     Copy,
     /// The child does not see the memory, and the fork is faster. In the child, the pool's addresses are not
     /// mapped, or the child has mapped other memory at these addresses.
@@ -117,7 +117,7 @@ pub enum FastPath {
     /// Restartable sequences if the system has them, the environment variable `PAGESET_RSEQ` is not `0`, and
     /// no memory checker (AddressSanitizer, ThreadSanitizer, valgrind) watches the process. Otherwise locks.
     Auto,
-    /// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for this lock.
+    /// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for a CPU's lock.
     Locks,
 }
 
@@ -134,8 +134,8 @@ pub enum FastPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReturnPolicy {
-    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
-    /// Default: 100 ms.
+    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found the
+    /// pageblock free. Default: 100 ms.
     pub interval: Duration,
     /// The most bytes of whole pageblocks that scans give back in one second. But each scan may give back at
     /// least one pageblock. A second limit of the same size applies to free parts of pageblocks
@@ -144,7 +144,7 @@ pub struct ReturnPolicy {
     /// The bytes of whole free pageblocks (2 MiB) that scans leave resident, so that the next allocations
     /// need not wait for the system. The lowest pageblocks stay, because the pool uses the lowest pageblocks
     /// first. `None` keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and
-    /// [`Pool::resize`](crate::Pool::resize) give these pageblocks back too. Scans also leave memory from
+    /// [`Pool::resize`](crate::Pool::resize) give kept pageblocks back too. Scans also leave memory from
     /// [`Pool::populate`](crate::Pool::populate). If no memory may go back, see
     /// [`Builder::pinned`](crate::Builder::pinned).
     pub keep_bytes: Option<u64>,
@@ -185,7 +185,7 @@ pub enum Prezero {
     /// The pool clears no pages in advance. `alloc_zeroed` clears every block that is not known to be zero.
     Off,
     /// Each scan clears up to this many free pageblocks (2 MiB). A cleared pageblock stays resident until a
-    /// scan gives it back as idle memory.
+    /// scan gives the pageblock back as idle memory.
     Blocks(u32),
 }
 

@@ -1,5 +1,5 @@
 //! The arrays of a pool. A thread changes its CPU's array by a restartable sequence. If the system does not
-//! support such sequences, a lock for each CPU protects the arrays.
+//! support restartable sequences, a lock for each CPU protects the arrays.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -52,7 +52,7 @@ impl PerCpu {
     }
 
     /// Sets the capacities of the arrays again if the free memory has halved or doubled since the last time,
-    /// or if the share has grown. Each allocation or free that an array cannot serve calls this function.
+    /// or if the share has grown. Each allocation or free that an array cannot serve calls `fit`.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -66,8 +66,8 @@ impl PerCpu {
     }
 
     /// Counts a call, and lets the share grow at the end of a period. A period that reaches its end had few
-    /// refused requests, because [`note_shortage`](Self::note_shortage) begins a new period when it shrinks
-    /// the share.
+    /// refused requests, because [`note_shortage`](Self::note_shortage) begins a new period when
+    /// `note_shortage` shrinks the share.
     ///
     /// Race: two threads count at once, or a thread counts while another thread shrinks the share. As a
     /// result of the race, a call is not counted, or the share is one step too large. Both results are
@@ -231,7 +231,7 @@ impl PerCpu {
     }
 
     /// Whether the arrays of this class have room for two blocks or more. A refill of an array with room for
-    /// only one block would cost more than it saves.
+    /// only one block would cost more than the refill saves.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.cap(class) > 1
     }
@@ -355,7 +355,8 @@ mod tests {
     use crate::arrays::ArraySet;
 
     /// Regression test. An array can hold more blocks than its capacity after the capacity has shrunk. A
-    /// refill of such an array overwrote the next array, and changed the next array's number of blocks.
+    /// refill of an array above its capacity overwrote the next array, and changed the next array's number of
+    /// blocks.
     #[test]
     fn an_array_that_is_fuller_than_its_capacity_takes_nothing() {
         let mut first = CpuSet::new();

@@ -47,7 +47,7 @@ mod filter {
         ]);
     }
 
-    /// Makes the kernel end the process at any call except these.
+    /// Makes the kernel end the process at any call except the given `calls`.
     pub(super) fn allow_only(calls: &[libc::c_long]) {
         let mut program = vec![LOAD_CALL];
         for call in calls {
@@ -263,8 +263,8 @@ const OF_THE_TEST: [libc::c_long; 7] = [
     libc::SYS_mprotect,
 ];
 
-/// Runs `prepare` and then `work` in a child. The child ends if `work` makes a call that is not in these rows
-/// of the table.
+/// Runs `prepare` and then `work` in a child. The kernel ends the child if `work` makes a call that is not in
+/// the given `rows` of the table.
 fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOnce(T)) {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);

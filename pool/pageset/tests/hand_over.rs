@@ -240,8 +240,8 @@ fn memory_that_is_not_copied_is_refused() {
     }
 }
 
-/// Regression test. A forking thread empties the arrays while another thread validates the pool. `validate`
-/// then found fewer blocks in arrays than it expected.
+/// Regression test. A forking thread empties the arrays while another thread validates the pool. In this
+/// race, `validate` found fewer blocks in arrays than expected.
 #[test]
 fn a_fork_of_another_thread_does_not_disturb_a_validation() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);

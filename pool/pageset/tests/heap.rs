@@ -1,5 +1,6 @@
 //! Tests a pool while the program's heap is exhausted. For every n, the heap's allocator fails the n-th
-//! allocation of a thread. The file is a test target of its own, because it replaces the global allocator.
+//! allocation of a thread. The file is a test target of its own, because the file replaces the global
+//! allocator.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,16 +18,16 @@ use pageset::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fails {
     None,
-    /// The allocation after this number of successful allocations.
+    /// Only one allocation fails: the allocation after the given number of successful allocations.
     One(usize),
-    /// All allocations after this number of successful allocations.
+    /// All allocations fail after the given number of successful allocations.
     From(usize),
 }
 
 thread_local! {
     static FAILS: Cell<Fails> = const { Cell::new(Fails::None) };
     static FAILED: Cell<usize> = const { Cell::new(0) };
-    /// The bytes that this thread has allocated, minus the bytes that it has freed.
+    /// The bytes that this thread has allocated, minus the bytes that this thread has freed.
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static BYTES_MAX: Cell<isize> = const { Cell::new(0) };
 }

@@ -19,7 +19,7 @@ fn read(path: &str) -> usize {
     fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Sets the numbers of `KEYS` to 4. When this value is dropped, the numbers get their earlier values.
+/// Sets the numbers of `KEYS` to 4. Dropping a `FourAndFour` gives the numbers their earlier values.
 struct FourAndFour {
     before: [usize; 2],
     _one_at_a_time: MutexGuard<'static, ()>,
@@ -167,8 +167,8 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }
 
-/// Tests a pool that uses a huge page of 1 GiB. After the end of the pool, the system must have this page
-/// again.
+/// Tests a pool that uses a huge page of 1 GiB. After the end of the pool, the system must have the huge page
+/// of 1 GiB again.
 #[test]
 #[ignore = "needs root and 1 GiB of memory that lies together"]
 fn a_pool_takes_pages_of_a_gib_where_there_are_some_and_is_made_of_small_ones_elsewhere() {

@@ -42,8 +42,8 @@ fn set_limit(resource: libc::__rlimit_resource_t, bytes: u64) {
 }
 
 /// Tests that a limit of file sizes gives an error and no signal. When the kernel refuses to make a file
-/// larger than the limit, it also sends SIGXFSZ. The pool must hide this signal, because the signal would end
-/// the program.
+/// larger than the limit, the kernel also sends SIGXFSZ. The pool must hide SIGXFSZ, because SIGXFSZ would
+/// end the program.
 #[test]
 fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     if !is_child() {

@@ -151,7 +151,7 @@ impl Pages {
     }
 
     /// The descriptor of the pool's file, if the pool's backing is `memfd` or hugetlb. Another process finds
-    /// these pages in the file by their `offset`.
+    /// the pages in the file by their `offset`.
     fn fileno(&self) -> PyResult<RawFd> {
         let state = self.state();
         let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));

@@ -23,9 +23,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
-    /// not a hole. A call that fails adds no frame, except in a race of two CPUs that add the same frames. In
-    /// this race, only one of the CPUs adds each frame. The CPU that loses the race gets `AlreadyManaged`,
-    /// but the pageblocks that the losing CPU added before stay added.
+    /// not a hole. A call that fails adds no frame, except in a race of two CPUs that add the same frames. If
+    /// two CPUs race to add the same frames, only one of the CPUs adds each frame. The CPU that loses the
+    /// race gets `AlreadyManaged`, but the pageblocks that the losing CPU added before stay added.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

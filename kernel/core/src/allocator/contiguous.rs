@@ -1,8 +1,8 @@
 //! Allocates more frames than the largest block has, or the frames of a given range.
 //!
 //! Race: this CPU takes the blocks of a range one after the other, and another CPU takes one of these blocks
-//! meanwhile. This CPU loses, and frees the blocks that it has taken. No caller has these blocks yet, so this
-//! CPU can safely free them.
+//! meanwhile. This CPU loses, and frees the blocks that this CPU has taken. No caller has a block of the
+//! range yet, so this CPU can safely free the blocks.
 
 use core::ops::Range;
 

@@ -18,8 +18,8 @@ bitflags! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
         /// The free bypasses the per-CPU page set, and counts as a free that found the page set's lock taken.
-        /// An interrupt handler of a kernel frees in this way if the handler has interrupted the holder of
-        /// the page set's lock.
+        /// An interrupt handler of a kernel frees with `BYPASS_PCP` if the handler has interrupted the holder
+        /// of the page set's lock.
         const BYPASS_PCP = 1;
         /// The block is freed as one of a list of blocks. The free also emits `MmPageFreeBatched` if the
         /// block goes to a page set.

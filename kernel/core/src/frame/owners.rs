@@ -13,7 +13,7 @@ use crate::policy::{HAS_LAB, Policy};
 use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
 
 /// The owner of one pageblock, and the pageblock's links in the owner's list. All-zero bytes are a valid
-/// value of this type.
+/// `PageblockOwner`.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct PageblockOwner {

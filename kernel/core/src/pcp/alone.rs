@@ -6,7 +6,7 @@ use super::{ListIndex, Pcp};
 use crate::Order;
 use crate::frame::{FrameIndex, FrameTables};
 
-/// Methods of a page set that knows which blocks it holds.
+/// Methods of a page set whose lists link blocks.
 impl Pcp {
     /// Removes a block from any place of a list. The block must be on the list `list`.
     pub fn unlink(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {

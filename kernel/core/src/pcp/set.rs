@@ -274,7 +274,7 @@ impl<L: BlockList> Pcp<L> {
     }
 }
 
-/// Methods of a page set that knows which blocks it holds.
+/// Methods of a page set whose lists link blocks.
 impl Pcp {
     /// A placeholder of all zeros, so that a static table lies in `.bss`. The placeholder must be replaced
     /// before use, because an empty list is not all zeros.

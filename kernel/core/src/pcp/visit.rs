@@ -18,7 +18,7 @@ pub struct DrainFrom {
 
 impl<L: BlockList> Pcp<L> {
     /// Removes at least `from.pages` pages from the cold ends of the lists, or all pages if the page set has
-    /// fewer. Passes each block to `give`. Returns the number of pages removed. This number may exceed
+    /// fewer. Passes each block to `give`. Returns the number of pages removed. The result may exceed
     /// `from.pages` by a part of the last block.
     pub fn remove(
         &mut self,

@@ -7,13 +7,13 @@ use crate::pcp::Limits;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BatchRule {
-    /// A 4096th of the zone, but at most a quarter of `cap_bytes`. The result is rounded to the form 2^n − 1
+    /// A 4096th of the zone, but at most a quarter of `cap_bytes`. The batch is rounded to the form 2^n − 1
     /// (spec §2.2).
     ZoneShare {
         /// Four times the largest batch, in bytes: 1 MiB since Linux 4.19, 512 KiB before.
         cap_bytes: u32,
     },
-    /// The batch is this number of pages in every zone.
+    /// The batch is the given number of pages in every zone.
     Fixed(i32),
 }
 

@@ -67,8 +67,8 @@ const KERNELS: &[Policy] = &[
     LINUX_7_2,
 ];
 
-/// Whether this build contains the mechanisms that no kernel of today has. Without these mechanisms, an
-/// allocator refuses a policy that has a [`lab_rule`](Policy::lab_rule).
+/// Whether this build contains the mechanisms that no kernel of today has. Without the mechanisms of `lab`,
+/// an allocator refuses a policy that has a [`lab_rule`](Policy::lab_rule).
 pub(crate) const HAS_LAB: bool = cfg!(feature = "lab");
 
 /// Former names of policies, each with its present name.
@@ -120,7 +120,8 @@ pub struct Policy {
     pub tuning: Option<Tuning>,
     /// How a page set remembers recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set. `None`: these frees drain as all other frees do.
+    /// When consecutive high-order frees drain the page set. `None`: high-order frees drain as all other
+    /// frees do.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// Whether a running reclaimer lowers the limit at which a free drains.
@@ -191,13 +192,13 @@ impl Policy {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RefillRule {
-    /// The number is `batch` for every order.
+    /// A refill fetches `batch` blocks of every order.
     BatchOfBlocks,
-    /// The number is `max(batch >> o, 2)`, or 1 if `batch` is 1.
+    /// A refill fetches `max(batch >> o, 2)` blocks, or 1 if `batch` is 1.
     Batch,
-    /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// refill. The number of blocks for order 0 is at most `batch << scale_max` and at most the number of
-    /// pages that are missing to `high`, but usually at least `batch`.
+    /// As with `Batch`, but for order 0 the number of blocks doubles at each refill if no page was freed
+    /// since the last refill. For order 0, a refill fetches at most `batch << scale_max` blocks, and at most
+    /// `max(high - count - batch, batch)` blocks. If `high` is below `batch`, a refill fetches one block.
     Doubling,
 }
 
@@ -245,7 +246,7 @@ pub enum BelowHigh {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Decay {
-    /// A tick lowers `high` by this part of `high`.
+    /// A tick lowers `high` by the fraction `part` of `high`.
     pub part: Part,
     /// The rounding to whole pages.
     pub rounded: Rounded,
@@ -411,8 +412,8 @@ pub enum Counting {
     Pages,
     /// The number of blocks in the page set, of any order (review of the high-order series v5, 2016).
     Blocks,
-    /// The number of pages in the freed block's class: order 0, or all higher orders. With this count, `high`
-    /// limits order 0 and the higher orders separately (review of the high-order series v5, 2016).
+    /// The number of pages in the freed block's class: order 0, or all higher orders. With `PagesOfClass`,
+    /// `high` limits order 0 and the higher orders separately (review of the high-order series v5, 2016).
     PagesOfClass,
 }
 
@@ -578,7 +579,8 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Compare with the batches first. Most frees fail this comparison, and therefore need no division.
+        // Compare with the batches first. Most frees fail the comparison with the batches, and therefore need
+        // no division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }
@@ -588,7 +590,7 @@ impl FreeHighThreshold {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct FreeHighDrains {
-    /// The drain takes this part of the page set's pages, but at least one page.
+    /// The drain takes the fraction `part` of the page set's pages, but at least one page.
     pub part: Part,
     /// Whether a drain takes at most `batch << scale_max` pages (patch 7).
     pub capped: bool,

@@ -48,7 +48,7 @@ impl Gauges {
     }
 
     /// Adds `frames` frames that entered free lists other than the isolated lists. If `frames` is negative,
-    /// frames left these lists. The caller holds the zone lock.
+    /// frames left the free lists. The caller holds the zone lock.
     #[inline]
     pub(crate) fn add_free(&self, frames: i64) {
         add(&self.free, frames);

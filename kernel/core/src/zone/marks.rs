@@ -78,7 +78,7 @@ pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
     low
 }
 
-/// A zone's watermarks and boost. CPUs read these numbers without the zone's lock.
+/// A zone's watermarks and boost. CPUs read the watermarks and the boost without the zone's lock.
 #[derive(Debug)]
 pub(crate) struct Marks {
     min: Count,

@@ -65,8 +65,8 @@ impl<'a, P: Platform> Zone<'a, P> {
         outcome
     }
 
-    /// Reads the free lists for statistics and `validate`. This hold of the zone lock does not count in
-    /// `zone_lock_acquisitions`.
+    /// Reads the free lists for statistics and `validate`. A hold of the zone lock by `inspect` does not
+    /// count in `zone_lock_acquisitions`.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&FreeLists) -> T) -> T {
         look(&self.buddy.lock())
     }

@@ -47,8 +47,8 @@ pub(crate) trait Subject {
     fn finish(&self, model: &Model);
 }
 
-/// The methods for an administrator of memory. Both allocators have these methods with the same signatures,
-/// except for `drain_cpu` and `drain_all`.
+/// The methods for an administrator of memory. Both allocators have the methods of `Administered` with the
+/// same signatures, except for `drain_cpu` and `drain_all`.
 pub(crate) trait Administered: FrameAllocator {
     fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
     fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;

@@ -360,8 +360,8 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));
-        // The next request wakes the reclaimer twice: first because the zone is below its low watermark, and
-        // then because the request mixes types in a pageblock and so boosts the watermark.
+        // The next request wakes the reclaimer twice: because the zone is below its low watermark, and
+        // because the request mixes types in a pageblock and so boosts the watermark.
         while machine.allocator.alloc(CPU, &direct(Unmovable)).is_ok() {}
         give(&machine.allocator, 1024..1056);
         machine.events();

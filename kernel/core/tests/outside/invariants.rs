@@ -18,7 +18,7 @@ use pageset_core::{
     RequestTraits, TickOutcome, ZoneConfig, ZoneKind,
 };
 
-/// Number of frames of the zone. A zone of this size has a batch of 63.
+/// Number of frames of the zone. A zone of `LARGE` frames has a batch of 63.
 const LARGE: u64 = 180_224;
 
 /// Policies to run a test under.

@@ -1,7 +1,7 @@
-//! Tests the concerns of the reviewers of the 2016 high-order per-CPU series. The specification lists these
-//! concerns as R1 to R15 (§4.5). Each concern except R4 has a test of the `HIGH_ORDER_V5` policies. Concern
-//! R4 needs page sets with blocks up to order 5. The page sets of the `HIGH_ORDER_V5` policies hold at most
-//! order 3.
+//! Tests the concerns of the reviewers of the 2016 high-order per-CPU series. The specification numbers the
+//! reviewers' concerns from R1 to R15 (§4.5). Each concern except R4 has a test of the `HIGH_ORDER_V5`
+//! policies. Concern R4 needs page sets with blocks up to order 5. The page sets of the `HIGH_ORDER_V5`
+//! policies hold at most order 3.
 
 use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{

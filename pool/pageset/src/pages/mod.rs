@@ -47,7 +47,7 @@ pub struct RawPages {
 
 impl RawPages {
     /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. Any pool may take
-    /// these pages back. Returns `None` if the numbers are out of range. This function is for bindings to
+    /// the result back. Returns `None` if the numbers are out of range. `RawPages::new` is for bindings to
     /// other languages, which keep a page's address instead of a `RawPages`. The function does not check
     /// whether the named pages exist.
     #[must_use]
@@ -238,9 +238,9 @@ impl<'p> Pages<'p> {
         Ok(())
     }
 
-    /// Frees these pages and gives their memory back to the system at once. Use this function for pages that
-    /// you do not need again soon, such as the pages of a balloon. The pool knows that pages that went back
-    /// are zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear these pages. Returns the
+    /// Frees these pages and gives their memory back to the system at once. Use `discard` for pages that you
+    /// do not need again soon, such as the pages of a balloon. The pool knows that pages that went back are
+    /// zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear these pages. Returns the
     /// number of bytes that went back to the system. The result is 0 if this pool [gives no memory
     /// back](crate::Pool::trim), or if the system keeps the pages. The result is also 0 in a child of
     /// [`fork`](crate::Fork), and in a signal handler that interrupted an operation of the pool.
@@ -311,7 +311,7 @@ impl<'p> Pages<'p> {
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
     /// If a caller frees pages twice, the pool may notice the double free only when it empties the CPU's
-    /// array. When the pool notices a double free, it refuses the pages, and counts the free in
+    /// array. When the pool notices a double free, the pool refuses the pages, and counts the free in
     /// [`Stats::bad_frees`](crate::Stats::bad_frees). Before the pool notices, the same pages may have two
     /// owners. [`from_raw_checked`](Self::from_raw_checked) checks before it takes pages back.
     ///
@@ -335,8 +335,8 @@ impl<'p> Pages<'p> {
     /// - Free pages, which may lie in the array of a CPU.
     /// - A part of a block, because pages must come back as they were given up. There is one exception. After
     ///   a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know only which pages
-    ///   of a pageblock are in use, and not their blocks. In such a pageblock, the function accepts parts of
-    ///   blocks.
+    ///   of a pageblock are in use, and not their blocks. In a pageblock whose blocks the pool does not know,
+    ///   the function accepts parts of blocks.
     ///
     /// The function also returns `None` if it cannot check the pages. The function cannot check pages in a
     /// child of [`fork`](crate::Fork), or in a signal handler whose thread was interrupted inside an

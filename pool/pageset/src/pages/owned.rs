@@ -65,7 +65,7 @@ impl PoolRef for Rc<Pool> {}
 /// ```
 ///
 /// The type is [`RefUnwindSafe`](std::panic::RefUnwindSafe), because
-/// `arrow_buffer::Buffer::from_custom_allocation` accepts only such an owner of a buffer.
+/// `arrow_buffer::Buffer::from_custom_allocation` requires `RefUnwindSafe` of a buffer's owner.
 ///
 /// A child of `fork` may read these pages, and dropping them in the child does nothing. See
 /// [`Fork`](crate::Fork).
@@ -193,7 +193,7 @@ impl<P: PoolRef> OwnedPages<P> {
 impl<P: PoolRef> Drop for OwnedPages<P> {
     fn drop(&mut self) {
         // SAFETY: by the invariant, a `Pages` value of this pool gave these pages up, and they have no other
-        // owner. This value is dropped only once.
+        // owner. Rust drops the `OwnedPages` value only once.
         drop(unsafe { Pages::take_back(self.pool.inner(), self.pages) });
     }
 }

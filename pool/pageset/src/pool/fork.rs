@@ -3,7 +3,7 @@
 //! an operation of the same pool may take no lock of the pool.
 //!
 //! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]. An operation that
-//! takes no lock but changes memory or metadata gets these parts from [`Pool::in_parent`]. Dropping
+//! takes no lock but changes memory or metadata gets the pool's parts from [`Pool::in_parent`]. Dropping
 //! [`Pages`](crate::Pages) uses [`Inner::enter`]. All other code reads only facts that never change.
 
 use super::{Inner, Pool};
@@ -156,7 +156,7 @@ mod tests {
     }
 
     /// Tests a child whose parent holds all locks of the pool at the fork. No thread of the child would
-    /// unlock these locks.
+    /// unlock the parent's locks.
     #[test]
     fn a_child_waits_for_no_lock() {
         for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {

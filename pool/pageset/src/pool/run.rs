@@ -18,8 +18,8 @@ impl Pool {
     /// takes the first free pageblocks that are contiguous. The search costs O(pool / 2 MiB). The unused rest
     /// of the last pageblock stays free. The run begins at a multiple of 2 MiB if enough free pageblocks are
     /// contiguous, and the rest is at most an eighth of the run. If the rest would be more than an eighth of
-    /// the run, the run begins behind the last run of this kind, so that runs of any length fill the pool.
-    /// For aligned runs, call [`alloc_run_aligned`](Self::alloc_run_aligned).
+    /// the run, the run begins behind the last run with such a rest, so that runs of any length fill the
+    /// pool. For aligned runs, call [`alloc_run_aligned`](Self::alloc_run_aligned).
     ///
     /// ```
     /// use pageset::Pool;
@@ -50,7 +50,7 @@ impl Pool {
     ///
     /// A pool begins at a multiple of 4 MiB, and a pool of 1 GiB or more at a multiple of 1 GiB if there is
     /// enough address space. If the pool's beginning is no multiple of `align`, the pool looks for a run that
-    /// is longer than `bytes` by `align`, and frees the two ends of this run.
+    /// is longer than `bytes` by `align`, and frees the two ends of the longer run.
     ///
     /// ```
     /// use pageset::Pool;
@@ -81,17 +81,17 @@ impl Pool {
     /// For aligned pages, call [`alloc_run_aligned`](Self::alloc_run_aligned).
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 pages. [`AllocError::NoRun`] if `count` is more than 1024 and no such
-    /// run is free. Otherwise the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for 0 pages. [`AllocError::NoRun`] if `count` is more than 1024 and no run of
+    /// `count` pages is free. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         self.unspecified(count, 1)
     }
 
     /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. The contents are
     /// unspecified. If there is enough address space, a pool of 1 GiB or more itself begins at a multiple of
-    /// 1 GiB. In such a pool, the allocated memory is one hugetlb page of 1 GiB, or 512 hugetlb pages of 2
-    /// MiB, or with `Thp` up to 512 transparent huge pages. See [`Backing`](crate::Backing) and
-    /// [`collapse`](Self::collapse).
+    /// 1 GiB. With `Hugetlb`, the allocated memory is then one hugetlb page of 1 GiB, or 512 hugetlb pages of
+    /// 2 MiB. With `Thp`, the allocated memory is up to 512 transparent huge pages. See
+    /// [`Backing`](crate::Backing) and [`collapse`](Self::collapse).
     ///
     /// ```
     /// use pageset::{Backing, HugePageSize, Pool};
@@ -268,8 +268,8 @@ impl Inner {
         assert!(0 < at && at < count as usize, "split {count} pages at {at}");
         let border = first + at as u32;
         // A child of `fork` cannot split the block in the base, and neither can a signal handler if its
-        // thread was inside of the pool. In these two cases, a later free of one of the parts splits the
-        // block.
+        // thread was inside of the pool. If the split failed here, a later free of one of the parts splits
+        // the block.
         let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
         let of = if is_known { Span::of } else { Span::loose };
         *span = of(first, at as u32);

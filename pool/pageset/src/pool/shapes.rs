@@ -57,8 +57,8 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        // `None` in a signal handler that interrupted its thread inside an operation of the pool. In such a
-        // handler, the last allocation of this function returns the error.
+        // `None` in a signal handler that interrupted its thread inside an operation of the pool. In an
+        // interrupting handler, the last allocation of this function returns the error.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();

@@ -22,9 +22,9 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// The page size of the mapping. For a pool with [`Backing::HugetlbOrThp`], this page size tells which of
-    /// the two kinds the pool got. 4096 means [`Backing::Thp`], because transparent huge pages do not change
-    /// a mapping's page size.
+    /// The page size of the mapping. For a pool with [`Backing::HugetlbOrThp`], `page_bytes` tells which of
+    /// the two kinds the pool got. A size of 4096 means [`Backing::Thp`], because transparent huge pages do
+    /// not change a mapping's page size.
     pub page_bytes: u64,
     /// Resident bytes of each NUMA node. Empty if the kernel does not report nodes.
     pub nodes: Vec<(u16, u64)>,

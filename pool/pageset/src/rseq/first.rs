@@ -54,7 +54,7 @@ pub(crate) fn announce(hot: &Hot, area: Area) {
     }
 }
 
-/// Notes that a pool is dropped. The caller must make this call before other memory can be mapped at the
+/// Notes that a pool is dropped. The caller must call `forget` before other memory can be mapped at the
 /// address of `hot`.
 pub(super) fn forget(hot: &Hot) {
     let address = ptr::from_ref(hot).cast_mut();

@@ -14,8 +14,8 @@ use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 
-/// The facts that a restartable sequence needs to find its array. In a child of `fork`, all these facts are
-/// zero, so every operation takes the slow path.
+/// The facts that a restartable sequence needs to find its array. In a child of `fork`, all fields of `Hot`
+/// are zero, so every operation takes the slow path.
 ///
 /// # Invariants
 /// `arrays` points to at least `cpus` arrays, which live as long as this value.

@@ -79,13 +79,13 @@ pub(crate) fn cpu(area: Area) -> usize {
 }
 
 /// Makes a sequence with its descriptor and its abort handler. The sequence begins at label 2, and the kernel
-/// can restart it between labels 4 and 5. The sequence executes the line `first`. After `first`, the sequence
-/// finds this CPU's stack, or jumps to `without_arrays` if the CPU has no arrays. The caller's lines change a
-/// copy of the stack's head word. The store of this copy ends the sequence.
+/// can restart the sequence between labels 4 and 5. The sequence executes the line `first`. After `first`,
+/// the sequence finds this CPU's stack, or jumps to `without_arrays` if the CPU has no arrays. The caller's
+/// lines change a copy of the stack's head word. The store of this copy ends the sequence.
 ///
-/// The sequence is one line of assembly, because the compiler counts lines as instructions when it decides
-/// what to inline. Measured: a pop and a push together take 1.7 ns if the compiler inlines both, and 3.0 ns
-/// as calls.
+/// The sequence is one line of assembly, because the compiler counts lines as instructions when the compiler
+/// decides what to inline. Measured: a pop and a push together take 1.7 ns if the compiler inlines both, and
+/// 3.0 ns as calls.
 macro_rules! sequence {
     (first $first:literal, without_arrays $otherwise:literal, $($line:literal)*) => {
         concat!(
@@ -158,7 +158,7 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
 #[inline(always)]
 pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool {
     // SAFETY: as for `pop`. The entry is written to a slot behind the entries in use and below the capacity,
-    // and no code reads such a slot.
+    // and no code reads slots behind the entries in use.
     unsafe {
         asm!(
             push_sequence!(),
@@ -220,9 +220,9 @@ pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
 #[inline(never)]
 pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batch: &mut Batch) {
     let taken: usize;
-    // SAFETY: as for `pop`. The copy may read up to three entries beyond the count. These entries lie in the
-    // stack, and the batch has room for them. Entries that were written to the batch before a restart are
-    // written again.
+    // SAFETY: as for `pop`. The copy may read up to three entries beyond the count. The entries beyond the
+    // count lie in the stack, and the batch has room for them. Entries that were written to the batch before
+    // a restart are written again.
     unsafe {
         asm!(
             sequence!(
@@ -266,8 +266,8 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
 #[inline(never)]
 pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch) {
     let pushed: usize;
-    // SAFETY: as for `push`. The copy may read up to three entries beyond the batch's last entry. These
-    // entries lie in the batch's memory, and the stack has room for them behind its capacity.
+    // SAFETY: as for `push`. The copy may read up to three entries beyond the batch's last entry. The entries
+    // beyond the last entry lie in the batch's memory, and the stack has room for them behind its capacity.
     unsafe {
         asm!(
             sequence!(

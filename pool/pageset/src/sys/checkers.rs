@@ -26,7 +26,8 @@ struct Tools {
     is_memcheck: bool,
 }
 
-/// The functions of ThreadSanitizer that acquire and release an address, once a pool has found them.
+/// The functions of ThreadSanitizer that acquire and release an address. Unset until a pool has found these
+/// functions.
 static TSAN: OnceLock<[OfAddress; 2]> = OnceLock::new();
 
 /// Tells ThreadSanitizer that this thread holds the lock of a value. ThreadSanitizer does not see the pool's

@@ -94,7 +94,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// All changes. A change's number is its index in this table.
+    /// All changes. A change's number is its index in `ALL`.
     #[cfg_attr(miri, expect(dead_code, reason = "there is no kernel that a change would be undone in"))]
     pub(in crate::sys) const ALL: [Self; 3] = [Self::Hidden, Self::Locked, Self::Bound];
 }

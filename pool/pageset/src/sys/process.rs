@@ -6,7 +6,7 @@ use std::io;
 use super::{host, lines};
 
 /// Registers functions that run before each fork of this process, after each fork in the parent, and after
-/// each fork in the child. Only the C library's `fork` runs these functions.
+/// each fork in the child. Only the C library's `fork` runs the registered functions.
 pub(crate) fn at_forks(
     before: extern "C" fn(),
     in_parent: extern "C" fn(),

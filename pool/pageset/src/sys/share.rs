@@ -105,7 +105,7 @@ pub(crate) trait Locks {
 
 /// All locks of a shared value. The locks are held until this value is dropped.
 pub(crate) struct Locked<T: Locks + 'static> {
-    // This field is dropped first, so the value outlives the guards.
+    // The field `_held` is dropped first, so the value outlives the guards.
     _held: T::Held<'static>,
     share: Shared<T>,
 }

@@ -3,17 +3,17 @@
 //! reads the request from registers.
 //!
 //! Source: valgrind's headers valgrind.h and memcheck.h, which have a BSD licence and describe an interface
-//! that never changes. This module does not use the headers' macros, because they need a C compiler.
+//! that never changes. This module does not use the headers' macros, because macros of C need a C compiler.
 
 /// The state of bytes that memcheck should assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
-    /// Any access to these bytes is an error.
+    /// Any access to the bytes is an error.
     Forbidden = 0x4d43_0000,
-    /// The bytes are not initialised: until the program writes the bytes, a branch that depends on them is an
-    /// error.
+    /// The bytes are not initialised. Until the program writes the bytes, a branch that depends on the bytes
+    /// is an error.
     Undefined = 0x4d43_0001,
-    /// These bytes are initialised and may be used.
+    /// The bytes are initialised and may be used.
     Defined = 0x4d43_0002,
 }
 

@@ -12,10 +12,10 @@ use std::{fs, io, thread};
 
 use pageset::{FastPath, Order, Pool};
 
-/// A test that changes the set of CPUs holds this lock, because an offline CPU can be in no cpuset.
+/// A test that changes the set of CPUs holds the lock `CPUS`, because an offline CPU can be in no cpuset.
 static CPUS: Mutex<()> = Mutex::new(());
 
-/// Runs threads that allocate and free pages for this time.
+/// Runs threads that allocate and free pages for the time `duration`.
 fn churn(duration: Duration) {
     for path in [FastPath::Auto, FastPath::Locks] {
         let pool = Pool::builder().size(64 << 20).fast_path(path).build().unwrap();

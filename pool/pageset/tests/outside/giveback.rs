@@ -137,8 +137,8 @@ fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     }
 }
 
-/// Tests a program that pins and unpins its pool after the build, because it learns only then whether it can
-/// register the pool with a device.
+/// Tests a program that pins and unpins its pool after the build, because the program learns only later
+/// whether it can register the pool with a device.
 #[test]
 fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
     let pool = builder(32).build().unwrap();

@@ -241,7 +241,7 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         let _ = pool.trim();
         // SAFETY: as above.
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in the core");
-        // Without a check, the pool refuses a double free only when it empties the array.
+        // Without a check, the pool refuses a double free only when the pool empties the array.
         for _ in 0..2 {
             // SAFETY: the second call is a double free on purpose. No allocation follows before the trim.
             drop(unsafe { Pages::from_raw(&pool, raw) });
@@ -416,7 +416,7 @@ fn a_callers_region_is_used_and_kept() {
     assert_eq!(pool.trim().returned_bytes, 0);
     // SAFETY: the mapping has 8 MiB, so an address one page after its start lies in the mapping.
     let odd_start = unsafe { start.add(PAGE_BYTES) };
-    // SAFETY: the memory is initialised and outlives the pool. The earlier pool does not use it now.
+    // SAFETY: the memory is initialised and outlives the pool. The earlier pool does not use the memory now.
     let odd = unsafe { Pool::builder().region(odd_start, 4 * MIB) }.build();
     assert!(matches!(odd, Err(BuildError::UnalignedRegion)));
 }

@@ -1,4 +1,4 @@
-//! Tests pages without an owner in Rust. A pool refuses pages of other pools, and the memory of such pages
+//! Tests pages without an owner in Rust. A pool refuses pages of other pools, and the memory of refused pages
 //! stays mapped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

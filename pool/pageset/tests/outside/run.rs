@@ -209,7 +209,7 @@ fn a_run_that_is_not_there_is_an_error() {
     assert_eq!(pool.alloc_run_zeroed(0).unwrap_err(), AllocError::BadCount);
     let in_the_middle = pool.alloc_at(8192, Order::ZERO).unwrap();
     assert_eq!(pool.alloc_run(40 * MIB).unwrap_err(), AllocError::NoRun { page_count: 10_240 });
-    // One run ends at the held page, and the other run begins behind it.
+    // One run ends at the held page, and the other run begins behind the held page.
     let (low, high) = (pool.alloc_run(32 * MIB).unwrap(), pool.alloc_run(32 * MIB - PAGE_BYTES).unwrap());
     assert_eq!((low.offset(), high.offset()), (0, 32 * MIB + PAGE_BYTES));
     drop((low, high, in_the_middle));

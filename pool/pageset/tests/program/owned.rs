@@ -12,7 +12,7 @@ const WRITTEN: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
     seed: u64,
-    /// Frames at multiples of this number have the pattern.
+    /// Frames whose number is a multiple of `stride` have the pattern.
     stride: usize,
 }
 
