@@ -194,7 +194,7 @@ pub enum FoundAt {
 /// The reason for draining a per-CPU page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DrainReason {
-    /// A free raised the number of pages to the limit.
+    /// A free raised the page set's number of pages to the page set's limit.
     High,
     /// Consecutive frees of order 1 to 3 met the policy's conditions (*free_high* in the 2023 series).
     FreeHigh,

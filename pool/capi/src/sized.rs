@@ -2,8 +2,8 @@
 //! struct size that the program was built with.
 //!
 //! Each struct begins with its size in bytes and its version. Fields that only the program knows must be
-//! zero. Fields that only the library knows get their defaults. The system call clone3 also treats unknown
-//! fields of its struct so.
+//! zero. Fields that only the library knows get their defaults. The system call clone3 treats unknown fields
+//! of its struct by the same rule.
 
 use std::{fmt, ptr, slice};
 

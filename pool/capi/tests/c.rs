@@ -320,7 +320,7 @@ fn the_guide_names_every_counter() {
     }
 }
 
-/// Finds the lines of a text that begin with `word`. Returns the name behind the word.
+/// Finds the lines of a text that begin with `word`. Returns the name that follows `word` in each line.
 fn named_after<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     let rests = text.lines().filter_map(move |line| line.trim_start().strip_prefix(word));
     rests.filter_map(|rest| rest.split(|sign: char| !sign.is_alphanumeric() && sign != '_').next())

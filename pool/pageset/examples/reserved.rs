@@ -1,5 +1,5 @@
-//! Prints what a pool with one touched page costs, for several sizes of the pool: mapped and resident memory
-//! of its tables, and the time of each call.
+//! Prints the cost of a pool with one touched page, for several sizes of the pool. The cost is the mapped and
+//! resident memory of the pool's tables, and the time of each call.
 //!
 //! `cargo run --release -p pageset --example reserved`
 

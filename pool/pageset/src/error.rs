@@ -97,15 +97,15 @@ pub enum ValidateError {
     WouldBlock,
     /// The check of the base, the allocator behind the arrays, found a violation.
     Base(Violation),
-    /// A block in a CPU's array is not an allocated block of this order in the base, or the base keeps the
-    /// same block for the next refill.
+    /// A block in a CPU's array is not an allocated block of the order `order` in the base, or the base keeps
+    /// the same block for the next refill.
     NotAllocated {
         /// The block's first page, counted from the pool's start.
         page: u32,
         /// The block's order.
         order: Order,
     },
-    /// Two blocks in arrays contain this page.
+    /// Two blocks in arrays contain the page `page`.
     Doubled {
         /// The page, counted from the pool's start.
         page: u32,

@@ -65,11 +65,11 @@ pub enum Numa {
 /// # What a child may do
 /// A child, and its own children, can only read a pool. No operation in a child waits for a lock. A thread of
 /// the parent may have held the lock at the fork, and this thread does not exist in the child. No operation
-/// in a child changes memory, because the child has only a copy of the metadata: a page that is free in the
-/// copy may be in use in the parent. The rules are:
+/// in a child changes memory, because the child has only a copy of the metadata. A page that is free in the
+/// child's copy may be in use in the parent. The rules are:
 ///
-/// - Pages can be read as the variants below say. Pages of a memfd and of hugetlb are the parent's own
-///   memory. The program is responsible for its child's writes to pages of a memfd and of hugetlb.
+/// - A child can read pages as the variants of `Fork` say. Pages of a memfd and of hugetlb are the parent's
+///   own memory. The program is responsible for its child's writes to pages of a memfd and of hugetlb.
 ///   [`Pool::memfd`](crate::Pool::memfd) gives the rules.
 /// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
 ///   [`AllocError::Forked`](crate::AllocError::Forked).
@@ -217,7 +217,7 @@ impl ReturnPolicy {
 
 impl Default for ReturnPolicy {
     /// By default, a thread scans every 100 ms. The thread gives back at most 4 GiB of pageblocks a second,
-    /// keeps 2 % of the pool (at most 32 MiB), and clears no pages in advance.
+    /// and keeps 2 % of the pool (at most 32 MiB). The thread clears no pages in advance.
     ///
     /// The numbers are guesses. With a scan every 100 ms, memory goes back within a second after a burst.
     /// Giving 4 GiB back takes about 20 µs for each of 2000 pageblocks, so 4 GiB a second take 4 % of one

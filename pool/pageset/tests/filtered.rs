@@ -210,7 +210,7 @@ fn listed(row: &str) -> Vec<libc::c_long> {
     names.map(number_of).collect()
 }
 
-/// The calls that the page may name, with their numbers.
+/// The system calls that the guide's page may name, with their numbers.
 const NUMBERS: [(&str, libc::c_long); 33] = [
     ("clone", libc::SYS_clone),
     ("clone3", libc::SYS_clone3),

@@ -212,7 +212,7 @@ fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
                     use_all(pool, blocks, FRAMES);
                     says.write_all(b"done").unwrap();
                 });
-                // SAFETY: the call ends the owner and its threads.
+                // SAFETY: `_exit` ends the owner and its threads.
                 unsafe { libc::_exit(0) };
             });
         }

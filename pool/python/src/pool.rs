@@ -281,9 +281,9 @@ impl Pool {
         Ok(py.detach(|| self.0.tick()).returned_bytes)
     }
 
-    /// Takes free memory out of service until at most `size` bytes are in service, or puts memory back into
-    /// service, up to the size that the pool was built with. Returns the number of bytes in service. The
-    /// result is more than `size` if too little memory is free.
+    /// Takes free memory out of service until at most `size` bytes are in service. With a larger `size`, puts
+    /// memory back into service, up to the size that the pool was built with. Returns the number of bytes in
+    /// service. The result is more than `size` if too little memory is free.
     fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
         self.check_process()?;
         Ok(py.detach(|| self.0.resize(size.0)))

@@ -50,9 +50,9 @@ pub struct Config<'c> {
     /// 1/256 of the higher zones' frames on the same node. With a ratio of 0, zones of this kind are not
     /// protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// With a value n above 0, each page set's limit is 1/n of the zone divided by the number of CPUs, but at
-    /// least four batches. A value above 0 must be at least 8. With the value 0, the policy computes the
-    /// limits of page sets.
+    /// With a value n above 0, the zone's page sets share 1/n of the zone equally, but each page set's limit
+    /// is at least four batches. A value above 0 must be at least 8. With the value 0, the policy computes
+    /// the limits of page sets.
     pub percpu_pagelist_high_fraction: u32,
 }
 

@@ -153,8 +153,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             }
             return;
         }
-        // The loop repeats only in two cases: the owner has just lost the pageblock, or the owner's page set
-        // is locked and the policy lets the freeing CPU keep the block.
+        // The loop repeats if the owner has just lost the pageblock. The loop also repeats if the owner's
+        // page set is locked and the policy lets the freeing CPU keep the block.
         loop {
             let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
                 true => None,

@@ -7,8 +7,8 @@ use crate::{MigrateType, Order};
 ///
 /// # Invariants
 /// Only the first frame of a block carries the block's state. All other frames are `Interior`. A merge or a
-/// split writes one state for each order between the two sizes, but does not write the states of all frames
-/// of a block.
+/// split writes one state for each order between the two sizes. Most frames of a block keep their states in a
+/// merge or split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The frame is inside a block, not at its start.

@@ -37,7 +37,7 @@ pub(crate) trait Topology {
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
     // For each node, how often the node was the first of its distance in another node's zonelist. Among
-    // equally near nodes, the node that was first least often comes next. So CPUs use the memory of equally
+    // equally near nodes, the node with the smallest `load` comes next. So CPUs use the memory of equally
     // near nodes evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {

@@ -89,7 +89,8 @@ impl<P: Platform> Pageset<P> {
         self.touched.store(true, Relaxed);
     }
 
-    /// Returns whether the CPU has changed the zone's free pages since the last call.
+    /// Returns whether the page set's CPU has changed the zone's free pages since the last call of
+    /// `take_activity`.
     pub(crate) fn take_activity(&self) -> Activity {
         if self.touched.swap(false, Relaxed) { Activity::Touched } else { Activity::None }
     }

@@ -1,6 +1,6 @@
-//! Keeps a page set's history of allocations and frees, and makes its decisions: the size of a refill, the
-//! time and size of a drain, and the value of `high`. The file `tuning` changes only the numbers of a page
-//! set. The files `refill` and `drain` move blocks.
+//! Keeps a page set's history of allocations and frees, and makes the page set's decisions. The decisions are
+//! the size of a refill, the time and size of a drain, and the value of `high`. The file `tuning` changes
+//! only the numbers of a page set. The files `refill` and `drain` move blocks.
 //!
 //! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
 //! the history of frees, and refills grow with the history of refills. So a CPU that only frees, or only

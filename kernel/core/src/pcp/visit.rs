@@ -49,9 +49,9 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// Whether a free that put a block on `list` causes a drain. The page set's number of pages has already
-    /// reached the limit. If the policy compares another count with the limit, this function computes the
-    /// other count.
+    /// Whether a free that put a block on `list` causes a drain. The caller has checked that the page set's
+    /// number of pages has reached the limit. If the policy compares another count with the limit, this
+    /// function computes the other count.
     pub fn is_due(
         &self,
         frames: &L::Frames<'_>,

@@ -6,9 +6,9 @@ use super::*;
 /// one block. The kernel still emits an event per page.
 ///
 /// Linux 7.1.3 makes the same decisions as Linux 6.19. Source: recordings of 7.1.3, 7.2.13 and 7.3.4. In the
-/// recordings, tasks end and free their stacks. On 7.1.3, the pages of a stack were allocated again as a
-/// block of order 2 in 0 of 217 cases. On 7.2.13 the same happened in all 212 cases, and on 7.3.4 in all 157
-/// cases.
+/// recordings, tasks end and free their stacks. On 7.1.3, 0 of 217 freed stacks were allocated again as one
+/// block of order 2. On 7.2.13, all 212 freed stacks were allocated again as one block of order 2, and on
+/// 7.3.4, all 157.
 pub const LINUX_7_2: Policy = Policy {
     name: "linux-7.2",
     kernel: "7.2.13, 7.3.4",

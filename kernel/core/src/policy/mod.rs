@@ -513,8 +513,9 @@ pub enum SplitFrees {
 pub struct FreeHighRule {
     /// Whether the previous free must have been of order 1 to 3 too (patch 1).
     pub previous: PreviousFree,
-    /// The rule that exempts CPUs with a large share of the data caches: free_high drains their page sets
-    /// only at `batch` pages or more (patches 2 and 3). `None`: no CPU is exempt.
+    /// The rule that exempts CPUs with a large share of the data caches (patches 2 and 3). The page set of an
+    /// exempt CPU drains by free_high only if the page set holds at least `batch` pages. `None`: no CPU is
+    /// exempt.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
     /// The number of recently freed pages that a drain by free_high needs, if the history is a count.

@@ -2,7 +2,7 @@
 
 /// CPUs claim whole pageblocks from the zone, and split these pageblocks in their page sets. A freed page
 /// usually goes to the owner of its pageblock, whichever CPU frees the page. A drain merges the pages of
-/// owned pageblocks before it takes the zone's lock.
+/// owned pageblocks before the drain takes the zone's lock.
 ///
 /// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). `PageblockOwnership` has a field
 /// for each point that the RFC's text leaves open. Decision 0016 gives the reasons for the values.

@@ -27,8 +27,8 @@ pub(crate) struct Gauges {
 }
 
 /// For each type and order, a bit that says whether the list has a block. The bits have their own cache line,
-/// because splits and merges often write the bits, and only requests of orders above 0 read the bits without
-/// the lock.
+/// because splits and merges often write the bits. Only requests of orders above 0 read the bits without the
+/// lock.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Nonempty([AtomicU16; MigrateType::COUNT]);

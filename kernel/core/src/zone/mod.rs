@@ -141,9 +141,10 @@ impl Span {
 }
 
 impl FrameCounts {
-    /// The table sizes for a zone with these frame numbers. `None` if the zone is empty, or if its span,
-    /// rounded outwards to blocks of 1024 frames, has more than 2^32 − 2^10 frames (16 TiB with 4 KiB
-    /// frames). The function is `const`, so that a program can use the numbers as lengths of static tables.
+    /// The table sizes for a zone with these frame numbers. `None` if the zone is empty, or if its rounded
+    /// span has more than 2^32 − 2^10 frames (16 TiB with 4 KiB frames). The span is rounded outwards to
+    /// blocks of 1024 frames. The function is `const`, so that a program can use the numbers as lengths of
+    /// static tables.
     #[must_use]
     pub const fn for_span(pfns: Range<u64>) -> Option<Self> {
         match Span::covering(pfns) {

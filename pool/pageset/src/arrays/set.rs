@@ -6,7 +6,7 @@ use super::{Batch, Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
 
 /// A stack of blocks. The low 16 bits of the head word are the number of blocks, and the other bits are the
-/// number of pops, so one store changes both numbers.
+/// number of pops. So one store changes both numbers.
 ///
 /// # Invariants
 /// `cap` is at most `ENTRIES` minus [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER), because a copy may

@@ -115,7 +115,7 @@ mod tests {
         ("from_raw", |pool, pages| {
             let raw = pages.into_raw();
             // SAFETY: the child's copy of the pages has no other owner, and the check refuses a second value
-            // of them.
+            // of the same pages.
             let checked = unsafe { Pages::from_raw_checked(pool, raw) };
             assert!(checked.is_none(), "nothing can be looked up in a child");
             // SAFETY: as above.

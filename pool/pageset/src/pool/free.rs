@@ -111,7 +111,7 @@ impl Inner {
     }
 
     /// Gives the memory behind these frames back to the system. The owner keeps the frames. Returns the
-    /// number of bytes that went back.
+    /// number of bytes that went back to the system.
     pub(crate) fn give_back(&self, frames: &Range<u32>) -> usize {
         if frames.is_empty() {
             return 0;
@@ -125,7 +125,7 @@ impl Inner {
     fn give_back_inside(&self, frames: &Range<u32>) -> Option<usize> {
         let (begun, bytes) = (Instant::now(), bytes_of(frames));
         {
-            // While this thread holds the lock, no other thread can pin the pool.
+            // While this thread holds the lock `returning`, no other thread can pin the pool.
             let _batch = self.returning.lock();
             if discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
                 return None;

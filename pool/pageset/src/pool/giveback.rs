@@ -31,8 +31,8 @@ const TRIMMED_PAGES: u64 = 16;
 pub struct Trimmed {
     /// Bytes that went back to the system.
     pub returned_bytes: u64,
-    /// Whether a later scan may give more memory back: the rate was used up, some memory was not idle for
-    /// long enough, or the pool was in use.
+    /// Whether a later scan may give more memory back. The reason is that the rate was used up, some memory
+    /// was not idle for long enough, or the pool was in use.
     pub more: bool,
 }
 

@@ -88,12 +88,12 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// memory.
 ///
 /// # Signal handlers
-/// A signal handler may allocate pages and drop them. If the handler interrupted its thread inside an
-/// operation of the same pool, an allocation that this CPU's array cannot serve returns
-/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later. In
-/// a handler that interrupted an operation of the same pool, other methods do nothing, as in a child of
-/// [`Fork`](crate::Fork). No method waits for the operation that a signal handler interrupted. A handler must
-/// not call [`Pool::populate`] or [`Pool::backing`], and must not build or drop a pool.
+/// A signal handler may allocate pages and drop them. Suppose that the handler interrupted its thread inside
+/// an operation of the same pool. An allocation that this CPU's array cannot serve then returns
+/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock). Pages that the handler drops are freed a little
+/// later. In a handler that interrupted an operation of the same pool, other methods do nothing, as in a
+/// child of [`Fork`](crate::Fork). No method waits for the operation that a signal handler interrupted. A
+/// handler must not call [`Pool::populate`] or [`Pool::backing`], and must not build or drop a pool.
 pub struct Pool {
     /// The pool's thread, if the pool has a thread. `drop` stops the thread before it drops the last
     /// reference to `inner`. A child of `fork` must not wait for the lock of `background`, and must not drop
@@ -152,8 +152,8 @@ pub(crate) struct Inner {
     /// The number of the first pageblock that was not populated. Until the next trim, pageblocks below this
     /// number are not idle memory.
     pub(crate) populated_blocks: AtomicU32,
-    /// The first entry of the list of pages that signal handlers could not free at once, because their
-    /// threads were inside of the pool. 0 for an empty list.
+    /// The first entry of the list of deferred pages, or 0 for an empty list. Signal handlers could not free
+    /// these pages at once, because their threads were inside of the pool.
     pub(crate) deferred: AtomicU64,
     /// The state that the last scan for idle memory left for the next scan.
     pub(crate) looks: Lock<giveback::Look>,
@@ -275,8 +275,9 @@ impl Pool {
     /// No process may use this descriptor to touch memory that has another user:
     ///
     /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process writes to
-    ///   these bytes or punches a hole there, neither through the file nor through a mapping of the file. If
-    ///   the reference is exclusive, no process reads these bytes through a mapping either.
+    ///   these bytes or punches a hole there. The rule holds for writes through the file and through a
+    ///   mapping of the file. If the reference is exclusive, no process reads these bytes through a mapping
+    ///   either.
     /// - No process changes the bytes of free pages, because the pool remembers which free pages are zero.
     ///
     /// If several processes use the same bytes at the same time, access them through

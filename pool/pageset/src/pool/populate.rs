@@ -70,7 +70,7 @@ impl Pool {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);
         let collapse = |block: &u32| {
-            // While this thread holds the lock, no other thread can pin the pool.
+            // While this thread holds the lock `returning`, no other thread can pin the pool.
             let _batch = inner.returning.lock();
             let start = *block as usize * BLOCK_BYTES;
             let is_pinned = inner.is_pinned.load(Relaxed);

@@ -48,9 +48,9 @@ impl Pool {
     /// Does the same as [`alloc_run`](Self::alloc_run). The run's address is a multiple of `align` bytes, a
     /// power of two.
     ///
-    /// A pool begins at a multiple of 4 MiB, and a pool of 1 GiB or more at a multiple of 1 GiB if there is
-    /// enough address space. If the pool's beginning is no multiple of `align`, the pool looks for a run that
-    /// is longer than `bytes` by `align`, and frees the two ends of the longer run.
+    /// A pool begins at a multiple of 4 MiB. If there is enough address space, a pool of 1 GiB or more begins
+    /// at a multiple of 1 GiB. If the pool's beginning is no multiple of `align`, the pool looks for a run
+    /// that is longer than `bytes` by `align`, and frees the two ends of the longer run.
     ///
     /// ```
     /// use pageset::Pool;

@@ -19,8 +19,8 @@ impl fmt::Debug for OnShortage {
 }
 
 thread_local! {
-    /// Whether this thread runs the program's function now. An allocation inside the function does not call
-    /// the function again, and fails instead.
+    /// Whether this thread runs the program's function now. An allocation inside the program's function does
+    /// not call the program's function again, and fails instead.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 

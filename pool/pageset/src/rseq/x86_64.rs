@@ -1,10 +1,10 @@
 //! The sequences for x86-64: pop and push, for one entry and for many entries.
 //!
-//! Each sequence first stores the address of its descriptor in the thread's area. If the kernel then preempts
-//! the thread, moves it to another CPU or runs a signal handler on it before the sequence's end, the kernel
-//! resumes the thread at the abort handler. The abort handler counts the restart and begins the sequence
-//! again. The signature 0x53053053, which glibc registered, lies in front of the abort handler. Only the last
-//! instruction, a store to the head word, changes what other code can read.
+//! Each sequence first stores the address of its descriptor in the thread's area. Before the sequence's end,
+//! the kernel may preempt the thread, move the thread to another CPU, or run a signal handler on the thread.
+//! In these cases, the kernel resumes the thread at the abort handler. The abort handler counts the restart
+//! and begins the sequence again. The signature 0x53053053, which glibc registered, lies in front of the
+//! abort handler. Only the last instruction, a store to the head word, changes what other code can read.
 
 use std::arch::asm;
 use std::num::NonZeroIsize;

@@ -38,7 +38,7 @@ fn highest_of(list: &str) -> Option<usize> {
     list.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
-/// The CPU that runs this thread. The system may move the thread at any time.
+/// The CPU that runs this thread. The system may move the thread to another CPU at any time.
 #[inline]
 pub(in crate::sys) fn current_cpu() -> usize {
     // If the thread has a registered area, glibc reads the CPU from this area, which is faster than the vDSO.

@@ -105,8 +105,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
-            // SAFETY: the mapping is ours, and its pages have no owner any more: owners of pages, and slices
-            // of a table, borrow from the value that is dropped here.
+            // SAFETY: the pool made the mapping, and the pages have no owner any more. Owners of pages, and
+            // slices of a table, borrow from the value that is dropped here.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }
