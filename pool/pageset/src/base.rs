@@ -295,8 +295,8 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// Returns a bit for each frame of a pageblock. The bit is set if the frame is free in the allocator. In
-    /// the allocator, frames of blocks that were passed on are not free.
+    /// Returns a bit for each frame of a pageblock. A frame's bit is set if the frame is free in the
+    /// allocator. In the allocator, frames of blocks that were passed on are not free.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];

@@ -18,7 +18,8 @@ pub enum BatchRule {
 }
 
 impl BatchRule {
-    /// The zone's batch by this rule. The computed batch may be 0, but page sets use a batch of at least 1.
+    /// The batch of a zone with `managed` frames, by the rule `self`. The computed batch may be 0, but page
+    /// sets use a batch of at least 1.
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),

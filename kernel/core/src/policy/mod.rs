@@ -541,7 +541,7 @@ pub enum PreviousFree {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct SliceRule {
-    /// The caches whose sizes are added.
+    /// The caches whose sizes make up a CPU's share.
     pub caches: SliceCaches,
     /// The threshold, in batches.
     pub batches: u32,

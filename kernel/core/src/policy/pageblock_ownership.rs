@@ -17,9 +17,9 @@ pub struct PageblockOwnership {
     pub busy_owner: BusyOwner,
     /// A page set claims a pageblock only if the page set's pages then do not exceed the limit `claims`.
     pub claims: ClaimLimit,
-    /// A refill takes free blocks from at most this number of pageblocks that the CPU owns. To find each such
-    /// pageblock, the refill looks at no more than `recovery_looks_max` pageblocks on the CPU's list. While a
-    /// refill looks at these pageblocks, its CPU holds the zone's lock.
+    /// A refill takes free blocks from at most `recovery_looks_max` pageblocks that the CPU owns. To find
+    /// each of them, the refill looks at no more than `recovery_looks_max` pageblocks on the CPU's list.
+    /// While a refill looks at these pageblocks, its CPU holds the zone's lock.
     pub recovery_looks_max: u32,
 }
 

@@ -160,8 +160,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether a block that was just taken has the state of a free block. A block with any other state goes
-    /// out of service (spec §7).
+    /// Whether a block that was just taken has the state of a free block. A block without the state of a free
+    /// block goes out of service (spec §7).
     #[inline]
     pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)

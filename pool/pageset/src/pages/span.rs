@@ -113,8 +113,8 @@ impl Span {
     /// The class of the block. `None` if the span is not a block of a class.
     pub(crate) fn class(self) -> Option<Class> {
         self.stack()?;
-        // The function has returned for a loose run, because a loose run has no array. In all other spans,
-        // bits 32 to 46 hold the whole count.
+        // For a loose run, `class` has already returned, because a loose run has no array. In all other
+        // spans, bits 32 to 46 hold the whole count.
         let count = self.0 >> 32 & Self::COUNT;
         Class::of(Order::new(count.trailing_zeros() as u8)?)
     }

@@ -88,12 +88,12 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// memory.
 ///
 /// # Signal handlers
-/// A signal handler may allocate pages and drop them. Suppose that the handler interrupted its thread inside
-/// an operation of the same pool. An allocation that this CPU's array cannot serve then returns
-/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock). Pages that the handler drops are freed a little
-/// later. In a handler that interrupted an operation of the same pool, other methods do nothing, as in a
-/// child of [`Fork`](crate::Fork). No method waits for the operation that a signal handler interrupted. A
-/// handler must not call [`Pool::populate`] or [`Pool::backing`], and must not build or drop a pool.
+/// A signal handler may allocate pages and drop them. If the handler interrupted its thread inside an
+/// operation of the same pool, pages that the handler drops are freed a little later. An allocation in such a
+/// handler returns [`AllocError::WouldBlock`](crate::AllocError::WouldBlock) if this CPU's array cannot serve
+/// the allocation. In a handler that interrupted an operation of the same pool, other methods do nothing, as
+/// in a child of [`Fork`](crate::Fork). No method waits for the operation that a signal handler interrupted.
+/// A handler must not call [`Pool::populate`] or [`Pool::backing`], and must not build or drop a pool.
 pub struct Pool {
     /// The pool's thread, if the pool has a thread. `drop` stops the thread before it drops the last
     /// reference to `inner`. A child of `fork` must not wait for the lock of `background`, and must not drop

@@ -104,9 +104,9 @@ impl Pool {
     /// last part. Two calls of `progress` never overlap. If `progress` returns [`ControlFlow::Break`], the
     /// work ends.
     ///
-    /// The caller is one of the threads. If the system starts no other thread, the caller does all the work.
-    /// With more than one thread, the program needs heap memory: to start a thread, the standard library
-    /// allocates, and ends the program if the heap is exhausted.
+    /// The calling thread is one of the `threads` threads. If the system starts no other thread, the calling
+    /// thread does all the work. With more than one thread, the program needs heap memory: to start a thread,
+    /// the standard library allocates, and ends the program if the heap is exhausted.
     ///
     /// # Errors
     /// The system's error if memory is short or the kernel is older than 5.14. Memory that was populated

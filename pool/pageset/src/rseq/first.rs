@@ -1,11 +1,11 @@
 //! Speeds up frees into the first pool of the process: a free into the first pool finds the array without
 //! reading the pool.
 //!
-//! Suppose that a thread frees a page after a long time. The thread's read of the `Pages` value misses the
-//! CPU's cache. The `Pages` value points to the pool, and the pool points to the array, so two more misses
-//! would follow one after another. Most processes have one pool. So a free compares the address in the
-//! `Pages` value with the first pool, and uses the facts stored here. The processor predicts the comparison,
-//! and does not wait for the read that misses the cache.
+//! If a thread frees a page after a long time, the thread's read of the `Pages` value misses the CPU's cache.
+//! The `Pages` value points to the pool, and the pool points to the array, so two more misses would follow
+//! one after another. Most processes have one pool. So a free compares the address in the `Pages` value with
+//! the first pool, and uses the facts stored here. The processor predicts the comparison, and does not wait
+//! for the read that misses the cache.
 
 use std::ptr;
 use std::sync::atomic::{

@@ -114,7 +114,7 @@ mod tests {
         assert!(!Process { begun: None, ..this }.has_ended(), "nothing is known");
     }
 
-    /// Waits until a process has this state. Returns the process.
+    /// Waits until the process `id` has the state `state`. Returns the process.
     #[cfg(not(miri))]
     fn state_of(id: i32, state: char) -> Process {
         loop {

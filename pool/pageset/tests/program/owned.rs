@@ -34,7 +34,7 @@ impl Pattern {
         [0, self.seed as usize % WORDS, WORDS - 1]
     }
 
-    /// Fails if one of these bytes, which begin with frame `first`, was changed.
+    /// Fails if the pages in `bytes`, which begin with frame `first`, do not have the pattern any more.
     #[track_caller]
     pub(super) fn check(self, first: usize, bytes: &[u8]) {
         for (frame, page) in (first..).zip(bytes.chunks_exact(PAGE_BYTES)) {
