@@ -1,10 +1,10 @@
 //! Bad pages: a page that cannot be trusted goes out of service, so that no user gets it. All counts of pages
 //! stay right.
 //!
-//! A block is bad if a caller reported it, or if its metadata contradicts the list that holds it. The
-//! allocator notices a bad block when the block moves: in a refill, allocation, free or drain. The block is
-//! then leaked on purpose and reported. No loop tries a bad block again, so no loop can hang (the 2016
-//! series, patch 1; spec §4.4, §7).
+//! A block is bad if a caller reported the block, or if the block's metadata contradicts the list that holds
+//! the block. The allocator notices a bad block when the block moves: in a refill, allocation, free or drain.
+//! The block is then leaked on purpose and reported. No loop tries a bad block again, so no loop can hang
+//! (the 2016 series, patch 1; spec §4.4, §7).
 
 use crate::allocator::PageAllocator;
 use crate::error::FreeError;
@@ -15,8 +15,8 @@ use crate::{CpuId, Order, Pfn};
 impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes out
     /// of service at once, alone. Any other frame goes out of service with its whole block, when the block is
-    /// freed, drained or about to be handed out. Race: another CPU takes the block from its page set at this
-    /// moment. The other CPU may still hand the block out, so call again if the frame must not be used.
+    /// freed, drained or about to be handed out. Race: meanwhile, another CPU takes the block from its page
+    /// set. The other CPU may still hand the block out, so call again if the frame must not be used.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if the
@@ -88,15 +88,15 @@ mod tests {
     const CPU: CpuId = CpuId(0);
 
     /// Number of frames of the machine: just enough for a batch of more than one page. Miri checks every
-    /// atomic of a table whenever the table is borrowed, so Miri's run time grows with the square of this
-    /// number. Under miri the machine is smaller, and the policy has a fixed batch.
+    /// atomic of a table whenever the table is borrowed, so Miri's run time grows with the square of the
+    /// number of frames. Under miri the machine is smaller, and the policy has a fixed batch.
     const FRAMES: u64 = if cfg!(miri) { 2048 } else { 12_288 };
 
     fn policies() -> Vec<Policy> {
         match cfg!(miri) {
             true => std::vec![Policy { batch: BatchRule::Fixed(3), ..crate::policy::LINUX_6_19 }],
-            // These tests expect refills of single pages. If CPUs own pageblocks, a refill takes larger
-            // blocks, so `pcp/owned/tests.rs` tests the policies with owners.
+            // The tests of this file expect refills of single pages. If CPUs own pageblocks, a refill takes
+            // larger blocks, so `pcp/owned/tests.rs` tests the policies with owners.
             false => POLICIES.iter().filter(|policy| policy.ownership.is_none()).copied().collect(),
         }
     }
@@ -237,8 +237,8 @@ mod tests {
     }
 
     /// Tests a fallback that meets a bad block. Linux 6.1 moves a pageblock's free blocks to the wanted type
-    /// and searches again. A bad block that stayed behind would be found again and again, with the zone's
-    /// lock held.
+    /// and searches again. If a bad block stayed behind, the search would find the bad block again and again,
+    /// with the zone's lock held.
     #[test]
     fn a_bad_block_of_another_type_does_not_keep_a_fallback_searching() {
         let order = Order::new(3).unwrap();

@@ -2,8 +2,9 @@
 //! atomics.
 //!
 //! A word can count all frames, because the tables take nine bytes of the same address space for each frame.
-//! A watermark that does not fit into a word is stored as the largest value. The stored watermark has the
-//! same meaning, because no zone has that many free frames. Counts of events wrap around on 32-bit machines.
+//! A watermark that does not fit into a word is stored as the largest value. The largest value has the same
+//! meaning as the watermark, because no zone has so many free frames. Counts of events wrap around on 32-bit
+//! machines.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

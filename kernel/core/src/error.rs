@@ -190,14 +190,14 @@ pub enum ConfigError {
     NotIsolated(Pfn),
     /// The allocator already has the frame.
     AlreadyManaged(Pfn),
-    /// A pageblock cannot return to service as this type.
+    /// A pageblock cannot return to service with the given type.
     BadType(MigrateType),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
     /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds the number of
     /// bytes that the table needs.
     OutOfMemory(usize),
-    /// The policy's rule of this name needs the feature `lab`, but this crate was built without `lab`.
+    /// The named rule of the policy needs the feature `lab`, but this crate was built without `lab`.
     NeedsLab(&'static str),
 }
 

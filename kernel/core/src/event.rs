@@ -51,8 +51,8 @@ pub enum Event {
         order: Order,
         /// The migratetype of the list that the block left.
         migratetype: MigrateType,
-        /// Whether page sets hold blocks of this order and type. The value does not say whether a refill took
-        /// the block.
+        /// Whether page sets hold blocks of this order and type. `percpu_refill` does not say whether a
+        /// refill took the block.
         percpu_refill: bool,
     },
     /// `mm_page_alloc_extfrag`: a request got memory of another type.
@@ -71,7 +71,7 @@ pub enum Event {
         /// Whether the pageblock now has the requested type.
         change_ownership: bool,
     },
-    /// `mm_page_free`: a free began. This is the first event of every free that is not refused.
+    /// `mm_page_free`: a free began. `mm_page_free` is the first event of every free that is not refused.
     MmPageFree {
         /// First frame of the block.
         pfn: Pfn,
@@ -126,7 +126,7 @@ pub enum Event {
         zone: ZoneId,
         /// The new `high`, in pages.
         high: i32,
-        /// Number of pages above the new `high`. The tick drains the pages above `high` next.
+        /// Number of pages above the new `high`. After this event, the tick drains the pages above `high`.
         excess: u32,
     },
     /// An operation of this CPU took a zone's lock.
@@ -135,8 +135,8 @@ pub enum Event {
         zone: ZoneId,
     },
     /// A free read the metadata of a buddy's first frame, to see whether the block and its buddy can merge.
-    /// In Linux each frame's metadata has its own cache line. A read of a buddy's metadata transfers this
-    /// line if another CPU wrote the line last.
+    /// In Linux each frame's metadata has its own cache line. A read of a buddy's metadata transfers its
+    /// cache line if another CPU wrote the line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
@@ -194,7 +194,7 @@ pub enum FoundAt {
 /// The reason for draining a per-CPU page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DrainReason {
-    /// A free raised the number of pages to the limit.
+    /// A free raised the page set's number of pages to the page set's limit.
     High,
     /// Consecutive frees of order 1 to 3 met the policy's conditions (*free_high* in the 2023 series).
     FreeHigh,

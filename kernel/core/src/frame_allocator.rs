@@ -10,8 +10,8 @@ use crate::{CpuId, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Zo
 /// A page-frame allocator, such as [`PageAllocator`] or the allocator of `pageset-blocks`.
 ///
 /// Eight methods are required. All other methods have defaults that call only the required methods, so a
-/// small allocator need not define them. If [`PageAllocator`] has a method with the name of a method of this
-/// trait, both methods do the same, with the same errors.
+/// small allocator need not define the other methods. If [`PageAllocator`] has a method with the name of a
+/// method of this trait, both methods do the same, with the same errors.
 pub trait FrameAllocator {
     /// Allocates a block.
     ///
@@ -144,8 +144,8 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
     let pfn = allocator.alloc(cpu, request)?;
     let surplus = pfn.0 + frames..pfn.0 + u64::from(request.order.frames());
     if !surplus.is_empty() {
-        // An error means that another caller misused the allocator, and freed frames of this block before the
-        // block was handed out. The frames of this block are free now, so no frame is lost.
+        // An error means that another caller freed frames of this block by mistake, before this allocator
+        // handed the block out. The frames of this block are free now, so no frame is lost.
         allocator.free_range(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))?;
     }
     Ok(pfn)
@@ -156,11 +156,11 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
 pub struct FrameUsage {
     /// Number of free frames that every CPU may take.
     pub free: u64,
-    /// Number of free frames that a CPU keeps for itself. Other CPUs get these frames only after the holding
+    /// Number of free frames that a CPU keeps for itself. Other CPUs get held frames only after the holding
     /// CPU gives the frames back or is drained.
     pub held: u64,
-    /// Number of free frames that are reserved for one CPU. Other CPUs may take these frames if they find no
-    /// other free frames.
+    /// Number of free frames that are reserved for one CPU. Other CPUs may take reserved frames if the other
+    /// CPUs find no other free frames.
     pub at_hand: u64,
     /// Number of completely free pageblocks that every CPU may take.
     pub whole_pageblocks: u64,

@@ -11,8 +11,8 @@ pub const NR_ORDERS: usize = MAX_ORDER + 1;
 pub const PAGEBLOCK_ORDER: usize = 9;
 /// Number of frames in one pageblock.
 pub const PAGEBLOCK_FRAMES: u32 = 1 << PAGEBLOCK_ORDER;
-/// Orders above this order are *costly*: the kernel's page sets hold no blocks of costly orders, except huge
-/// pages. Source: spec §0.2.
+/// Orders above `COSTLY_ORDER` are *costly*: the kernel's page sets hold no blocks of costly orders, except
+/// huge pages. Source: spec §0.2.
 pub const COSTLY_ORDER: usize = 3;
 /// The order of a transparent huge page on x86-64. The kernel's page sets hold blocks of this order, but no
 /// blocks of the other orders above [`COSTLY_ORDER`]. Source: spec §0.2.
@@ -116,7 +116,7 @@ impl Order {
     }
 
     /// Whether a kernel with huge pages keeps blocks of this order in per-CPU page sets. The kernel's
-    /// tracepoints use this rule.
+    /// tracepoints treat the same orders as orders of page sets.
     #[inline]
     pub(crate) const fn is_cached_by_kernel(self) -> bool {
         self.index() <= COSTLY_ORDER || self.index() == THP_ORDER

@@ -19,8 +19,8 @@
 //! kernel's counts do.
 //!
 //! "Spec §n" in comments refers to the behavioural specification that this crate was written from. The
-//! specification states facts about Linux kernels. The specification names the public mailing-list posts that
-//! the facts come from. "The 2016 series" is *high-order per-cpu page allocator* (version 5), and "the 2023
+//! specification states facts about Linux kernels. The specification also names the public mailing-list posts
+//! behind each fact. "The 2016 series" is *high-order per-cpu page allocator* (version 5), and "the 2023
 //! series" is *PCP high auto-tuning*. A comment names a patch of a series by the patch's number.
 #![no_std]
 #![forbid(unsafe_code)]

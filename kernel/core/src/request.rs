@@ -24,8 +24,8 @@ pub struct Request {
     pub highest_zone: ZoneKind,
     /// The nodes that may be used.
     pub nodes: NodeChoice,
-    /// If this value is set, the request may use only zones whose whole span lies below this frame. See
-    /// [`zones_below`](Self::zones_below).
+    /// If `zones_below` is set, the request may use only zones whose whole span lies below the frame
+    /// `zones_below`. See [`zones_below`](Self::zones_below).
     pub zones_below: Option<Pfn>,
     /// The urgency of the request, and its permissions.
     pub traits: RequestTraits,
@@ -61,9 +61,9 @@ bitflags! {
         const NO_WATERMARKS = 1 << 4;
         /// The request comes from the victim of an out-of-memory kill.
         const OOM_VICTIM = 1 << 5;
-        /// The request bypasses the page set and takes its block from the free lists. The allocator counts
-        /// such a request as a request that found the page set's lock taken. An interrupt handler of a kernel
-        /// allocates in this way if the handler has interrupted the lock's holder.
+        /// The request bypasses the page set and takes its block from the free lists. The allocator counts a
+        /// request with `BYPASS_PCP` as a request that found the page set's lock taken. An interrupt handler
+        /// of a kernel allocates with `BYPASS_PCP` if the handler has interrupted the lock's holder.
         const BYPASS_PCP = 1 << 6;
     }
 }
@@ -106,7 +106,7 @@ impl Request {
         self
     }
 
-    /// Returns the request with this choice of nodes.
+    /// Returns the request with the choice `nodes` of nodes.
     #[must_use]
     pub const fn on(mut self, nodes: NodeChoice) -> Self {
         self.nodes = nodes;
@@ -117,8 +117,8 @@ impl Request {
     ///
     /// The limit selects zones, not frames. If the lowest zone ends at 16 MiB, `zones_below(Pfn(256))` leaves
     /// no zone and fails with [`NoEligibleZone`](crate::AllocError::NoEligibleZone), although frames below 1
-    /// MiB may be free. Code that starts other CPUs needs a frame below 1 MiB. This code can try the frames
-    /// one after the other:
+    /// MiB may be free. Code that starts other CPUs needs a frame below 1 MiB, and can try the frames one
+    /// after the other:
     ///
     /// ```
     /// use pageset_core::{AllocError, CpuId, FrameAllocator, Order, Pfn, Request};

@@ -8,8 +8,7 @@ use crate::error::ConfigError;
 
 /// A fixed table of `T`, in the caller's memory or (feature `alloc`) on the heap.
 ///
-/// A kernel lends statics, or memory that it cuts from its first zone. A program or a simulator uses the
-/// heap.
+/// A kernel lends statics, or memory from the kernel's first zone. A program or a simulator uses the heap.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Storage<'a, T> {
@@ -31,7 +30,7 @@ impl<T> Storage<'_, T> {
         let refused = |_| ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>()));
         entries.try_reserve_exact(len).map_err(refused)?;
         entries.extend(core::iter::repeat_with(make).take(len));
-        // The length equals the capacity, so the conversion copies nothing.
+        // The list's length equals its capacity, so the conversion to a box copies nothing.
         Ok(Self::Owned(entries.into_boxed_slice()))
     }
 }

@@ -20,7 +20,7 @@ thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
     /// Bytes that this thread holds.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The heap refuses this thread's request with this number. The thread's first request has the number 1.
+    /// The number of the request that the heap refuses. A thread's first request has the number 1.
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 

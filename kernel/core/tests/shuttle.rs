@@ -60,8 +60,8 @@ impl Platform for Host {
     }
 }
 
-/// The spans of the machine's zones: a small zone with a hole, and a zone with an odd end. If CPUs own
-/// pageblocks, the memory is large enough for grouping by mobility.
+/// The spans of the machine's zones: a small zone with a hole, and a zone with an odd end. For policies with
+/// owned pageblocks, the second zone is larger, so that the allocator groups pageblocks by mobility.
 fn spans(policy: &Policy) -> [std::ops::Range<u64>; 2] {
     [0..700, 1024..if policy.ownership.is_some() { 5373 } else { 2301 }]
 }
@@ -93,7 +93,7 @@ impl World {
             })
             .collect();
         // CPU 1 is on a node without memory. The page sets of CPU 1 are therefore remote, and ticks drain
-        // them when they are idle.
+        // remote page sets that are idle.
         let nodes: Vec<_> = (0..cpus).map(|cpu| NodeId(u16::from(cpu == 1))).collect();
         let mut config = Config::new(&zones, &nodes).with_policy(policy);
         config.min_free_kbytes = Some(0);

@@ -6,7 +6,7 @@
 //! free a page. The example also prints the differences between C and Rust in the same round.
 //!
 //! In the row `Rust`, the pool is inlined into the loop. The row `Rust, called` calls functions that do not
-//! know the order in advance. C cannot be faster than this row.
+//! know the order in advance. C cannot be faster than the row `Rust, called`.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
@@ -19,7 +19,7 @@ use pageset::{Order, Pages, Pool, ReturnPolicy, Worker};
 const ROUNDS: usize = 101;
 /// The number of pages that one round allocates.
 const PAGES: usize = 200_000;
-/// The number of pages that a thread holds at a time, the same number as in cost.c.
+/// The number of pages that a thread holds at a time, equal to `HELD` in cost.c.
 const HELD: usize = 256;
 
 type Run = extern "C" fn(*mut c_void, usize) -> c_int;
@@ -77,8 +77,8 @@ impl Program {
             .arg(root.join("include"))
             .arg(root.join("examples/cost.c"))
             .arg(library)
-            // With this option, calls go directly to the static library, as in a program that is linked with
-            // it.
+            // With `--exclude-libs`, calls go directly to the static library, as in a program that is linked
+            // with the static library.
             .args(["-Wl,--exclude-libs,ALL", "-lpthread", "-ldl", "-lm"])
             .status()?;
         if !status.success() {

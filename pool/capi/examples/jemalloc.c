@@ -61,7 +61,7 @@ int main(int argument_count, char **arguments) {
     printf("%lu objects are wrong, %lu outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
     if (wrong != 0 || outside != 0 || stats.nr_used == 0) return 1;
 
-    /* Larger than a block. After a purge, the memory is zero again. */
+    /* Allocate objects that are larger than a block. After a purge, their memory must be zero again. */
     for (round = 0; round < 3; round++) {
         large = (unsigned char *)mallocx(LARGE_BYTES, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE | MALLOCX_ZERO);
         if (large == NULL) return failed("mallocx", ENOMEM);

@@ -20,7 +20,7 @@ struct pool_hooks_list {
     void *runs[RUNS_PER_PAGE];
 };
 
-/* Notes a run. 0, or a number of errno.h. */
+/* Notes a run. Returns 0 or a number of errno.h. */
 static int note(struct pool_hooks *hooks, void *start) {
     int error = 0;
     pthread_mutex_lock(&hooks->lock);
@@ -64,13 +64,13 @@ static bool hook_dalloc(extent_hooks_t *extent_hooks, void *addr, size_t size, b
     return true;
 }
 
-/* The arena ends: pool_hooks_close frees whole runs. */
+/* Does nothing at the end of the arena, because pool_hooks_close frees whole runs. */
 static void hook_destroy(extent_hooks_t *extent_hooks, void *addr, size_t size, bool committed, unsigned arena) {
     (void)extent_hooks, (void)addr, (void)size, (void)committed, (void)arena;
 }
 
-/* Idle memory goes back to the system. jemalloc expects zeros when it is used again: in a file, only a hole
- * makes them. */
+/* Gives idle memory back to the system. jemalloc expects zeros when jemalloc uses the memory again. In a file,
+ * only a hole reads as zeros. */
 static bool hook_purge(extent_hooks_t *extent_hooks, void *addr, size_t size, size_t offset, size_t length, unsigned arena) {
     struct pool_hooks *hooks = (struct pool_hooks *)extent_hooks;
     int memfd;
@@ -85,7 +85,7 @@ static bool hook_split(extent_hooks_t *extent_hooks, void *addr, size_t size, si
     return false;
 }
 
-/* Neighbours may be merged: the hooks free only the runs that they allocated. */
+/* Allows every merge of neighbours, because the hooks free only the runs that the hooks allocated. */
 static bool hook_merge(extent_hooks_t *extent_hooks, void *addr_a, size_t size_a, void *addr_b, size_t size_b, bool committed,
                        unsigned arena) {
     (void)extent_hooks, (void)addr_a, (void)size_a, (void)addr_b, (void)size_b, (void)committed, (void)arena;

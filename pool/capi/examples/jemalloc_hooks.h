@@ -20,10 +20,10 @@
 struct pool_hooks_list;
 
 struct pool_hooks {
-    extent_hooks_t extent_hooks; /* First, since jemalloc passes its address to the hooks. */
+    extent_hooks_t extent_hooks; /* The first field, because jemalloc passes its address to the hooks. */
     pageset_pool *pool;
     pthread_mutex_t lock;
-    struct pool_hooks_list *lists; /* What the arena got. Pages of the pool, too. */
+    struct pool_hooks_list *lists; /* The runs that the arena got. The lists are in pages of the pool. */
 };
 
 /* Prepares hooks for the pool. Returns 0 or a number of errno.h. */

@@ -77,8 +77,8 @@ extern "C" {
 #define PAGESET_BACKING_THP 0
 
 /*
- Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all its huge pages when
- it is made. The pages belong to a file: see pageset_get_memfd.
+ Huge pages of huge_page_bytes each that the administrator reserved. pageset_create takes all huge pages of
+ the pool. The pages belong to a file: see pageset_get_memfd.
  */
 #define PAGESET_BACKING_HUGETLB 1
 
@@ -93,7 +93,7 @@ extern "C" {
 #define PAGESET_BACKING_PLAIN 3
 
 /*
- PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool, otherwise
+ PAGESET_BACKING_HUGETLB if the system has enough hugetlb pages for the whole pool, otherwise
  PAGESET_BACKING_THP. The pool also gets PAGESET_BACKING_THP if any other error prevents hugetlb, or if
  fork is neither PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells which of
  the two backings the pool got. With PAGESET_BACKING_HUGETLB, children of fork share the parent's pages.
@@ -122,7 +122,7 @@ extern "C" {
 #define PAGESET_FORK_COPY 0
 
 /*
- A child of fork does not see the pages, and this makes the fork faster.
+ A child of fork does not see the pages, and the fork is faster.
  */
 #define PAGESET_FORK_HIDE 1
 
@@ -247,7 +247,7 @@ typedef struct pageset_config {
   uint32_t worker;
   /*
    Nanoseconds between two scans for idle memory. A pageblock of 2 MiB goes back when two scans in a row
-   found it free. (100 ms)
+   found the pageblock free. (100 ms)
    */
   uint64_t return_interval_ns;
   /*
@@ -262,7 +262,7 @@ typedef struct pageset_config {
    */
   uint64_t keep_bytes;
   /*
-   Each scan clears up to this many free pageblocks of 2 MiB, so that pageset_alloc_zeroed need not clear
+   The most free pageblocks of 2 MiB that each scan clears, so that pageset_alloc_zeroed need not clear
    these pageblocks. (0)
    */
   uint32_t prezero_blocks;
@@ -274,8 +274,9 @@ typedef struct pageset_config {
   uint32_t pinned;
   /*
    Scans give back parts of at least this number of contiguous free bytes, although other pages of the
-   pageblock are in use. With 4096, scans give back single pages, and with 0, no parts. To give a part
-   back costs about a microsecond. Each page that went back costs a page fault at its next use. (0)
+   pageblock are in use. With 4096, scans give back single pages. With 0, scans give back no parts. To
+   give a part back costs about a microsecond. Each page that went back costs a page fault at its next
+   use. (0)
    */
   uint64_t part_bytes;
   /*
@@ -364,8 +365,8 @@ typedef struct pageset_stats {
    */
   uint64_t rseq_restarts;
   /*
-   Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
-   two threads freed the same pages at the same moment.
+   Number of frees that the pool refused late, while the pool emptied an array. The pool refuses a free
+   late if two threads freed the same pages at the same moment.
    */
   uint64_t bad_frees;
   /*
@@ -394,8 +395,8 @@ typedef struct pageset_stats {
    */
   uint64_t metadata_bytes;
   /*
-   How often a drain failed because the system refused membarrier(2). The system refuses this call if a
-   filter of system calls was installed after the pool was made. While drains fail, pages in arrays
+   How often a drain failed because the system refused membarrier(2). The system refuses membarrier(2) if
+   a filter of system calls was installed after the pool was made. While drains fail, pages in arrays
    neither form larger blocks nor go back to the system.
    */
   uint64_t array_drains_refused;
@@ -438,9 +439,9 @@ typedef struct pageset_backing {
    */
   uint64_t locked_bytes;
   /*
-   The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, this page size tells
-   which backing the pool got. 4096 means transparent huge pages, which do not change a mapping's page
-   size.
+   The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, page_bytes tells which
+   backing the pool got. A size of 4096 means transparent huge pages, which do not change a mapping's
+   page size.
    */
   uint64_t page_bytes;
 } pageset_backing;
@@ -476,10 +477,10 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
  tables take 20 KiB of address space, and 617 KiB more for each GiB of the pool. Only the used parts of the
  tables take memory: about 100 KiB in a new pool of 1 GiB.
 
- Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
- library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
- is ENOMEM. If a limit of file sizes is too low, the error is EFBIG. All other errors are the system's.
- After an error, *pool is NULL.
+ Errors: EINVAL (a field of config has a bad value; pageset_message names the field), E2BIG (config has set
+ fields that this library does not know), or EMFILE (the process has 4096 pools). If address space, heap or
+ huge pages are short, the error is ENOMEM. If a limit of file sizes is too low, the error is EFBIG. All
+ other errors are the system's. After an error, *pool is NULL.
  */
 int pageset_create(const struct pageset_config *config, struct pageset_pool **pool);
 
@@ -496,8 +497,8 @@ int pageset_destroy(struct pageset_pool *pool);
  Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. The contents of the block are
  unspecified. Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
 
- Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity
- is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
+ Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no block of this order is free), EDQUOT (the
+ capacity is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
  */
 int pageset_alloc(struct pageset_pool *pool, unsigned int order, void **pages);
 
@@ -547,7 +548,7 @@ int pageset_alloc_run_zeroed(struct pageset_pool *pool, size_t bytes, void **pag
 /*
  Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
  begins at a multiple of 4 MiB. If the pool's beginning is no multiple of align, the pool looks for a run
- that is longer than `bytes` by align, and frees the two ends of this run.
+ that is longer than `bytes` by align, and frees the two ends of the longer run.
 
  Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
  */
@@ -566,16 +567,16 @@ int pageset_alloc_run_aligned_zeroed(struct pageset_pool *pool, size_t bytes, si
  its pages are free. If some pages are not free, the call empties all caches and tries again, which is
  slow.
 
- Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block begins at this frame,
- or pages is NULL), EDQUOT, EBADF, EPERM.
+ Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block of this order begins at
+ this frame, or pages is NULL), EDQUOT, EBADF, EPERM.
  */
 int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order, void **pages);
 
 /*
  Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
  the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
- call fails. Before the call returns fewer pages than page_count, it calls on_shortage with the missing
- bytes, until on_shortage returns 0. Free each page separately, with order 0.
+ call fails. Before the call returns fewer pages than page_count, the call passes the missing bytes to
+ on_shortage, until on_shortage returns 0. Free each page separately, with order 0.
 
  Errors: as pageset_alloc, but only if no page was allocated. If page_count is 0, the call allocates
  nothing, which is no error.
@@ -585,15 +586,15 @@ int pageset_alloc_bulk(struct pageset_pool *pool, size_t page_count, void **page
 /*
  Frees a block of 4 KiB << order, on any thread. O(1), usually a few nanoseconds.
 
- Errors: EINVAL (order is above 10, or the program has no block of this order that begins here), EBADF,
- EPERM. An error changes nothing. If two threads free the same block at the same moment, both may get 0,
- and the pool later counts a bad free.
+ Errors: EINVAL (order is above 10, or the program has no block of this order that begins at this address),
+ EBADF, EPERM. An error changes nothing. If two threads free the same block at the same moment, both may
+ get 0, and the pool later counts a bad free.
  */
 int pageset_free(struct pageset_pool *pool, void *pages, unsigned int order);
 
 /*
- Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
- last pageset_shrink or pageset_split.
+ Frees page_count contiguous pages. page_count must be the number of pages at the allocation, or after the
+ last pageset_shrink, pageset_split or pageset_join.
 
  Errors: the errors of pageset_free. An error changes nothing.
  */
@@ -603,30 +604,31 @@ int pageset_free_exact(struct pageset_pool *pool, void *pages, size_t page_count
  Frees the block, the exact pages or the run that begins at this address. With pageset_find, a program can
  free pages by a pointer alone.
 
- Errors: EINVAL (the program has no pages that begin here), EBADF, EPERM. An error changes nothing.
+ Errors: EINVAL (the program has no pages that begin at this address), EBADF, EPERM. An error changes
+ nothing.
  */
 int pageset_free_run(struct pageset_pool *pool, void *pages);
 
 /*
  Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
- once. Use this call for pages that you do not need again soon, such as the pages of a balloon. The pool
- knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that the
- call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the system
- refuses the pages. To discard 2 MiB takes about 20 us.
+ once. Use pageset_discard for pages that you do not need again soon, such as the pages of a balloon. The
+ pool knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that
+ the call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the
+ system refuses the pages. To discard 2 MiB takes about 20 us.
 
  Errors: the errors of pageset_free. An error changes nothing.
  */
 int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, size_t *returned_bytes);
 
 /*
- Gives the memory of count of page_count contiguous pages back to the system. The first of these count
- pages has the index `first`. The program keeps all pages. The pages that went back read as zeros, and take
- memory again at the next write. *returned_bytes (may be NULL) is the number of bytes that the call gave
- back. *returned_bytes is 0, and nothing has changed, if the pool gives no memory back (see pageset_trim)
- or the system refuses the pages.
+ Gives the memory of `count` pages back to the system. These pages are a part of page_count contiguous
+ pages, and begin at the index `first`. The program keeps all pages. The pages that went back read as
+ zeros, and take memory again at the next write. *returned_bytes (may be NULL) is the number of bytes that
+ the call gave back. *returned_bytes is 0, and nothing has changed, if the pool gives no memory back (see
+ pageset_trim) or the system refuses the pages.
 
- Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
- EPERM. An error changes nothing.
+ Errors: EINVAL (the pages that begin here are not exactly page_count, or the part reaches beyond
+ page_count), EBADF, EPERM. An error changes nothing.
  */
 int pageset_give_back(struct pageset_pool *pool,
                       void *pages,
@@ -639,25 +641,25 @@ int pageset_give_back(struct pageset_pool *pool,
  Splits page_count contiguous pages into two parts. The first part has keep_count pages, and *rest (may be
  NULL) is the address of the second part. Free each part separately.
 
- Errors: EINVAL (the program does not have page_count pages here, or a part would be empty), EBADF, EPERM.
- An error changes nothing.
+ Errors: EINVAL (the pages that begin here are not exactly page_count, or a part would be empty), EBADF,
+ EPERM. An error changes nothing.
  */
 int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, size_t keep_count, void **rest);
 
 /*
  Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
- pageset_split. After this call, the program frees all these pages together, as page_count + next_count
+ pageset_split. After pageset_join, the program frees all joined pages together, as page_count + next_count
  pages. The pages may come from two allocations.
 
- Errors: EINVAL (the program does not have page_count pages here, or next_count pages behind them), EBADF,
- EPERM. An error changes nothing.
+ Errors: EINVAL (the pages that begin here are not exactly page_count, or the pages behind them are not
+ exactly next_count), EBADF, EPERM. An error changes nothing.
  */
 int pageset_join(struct pageset_pool *pool, void *pages, size_t page_count, size_t next_count);
 
 /*
- Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
- be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
- not free.
+ Frees page_count single pages of 4 KiB. The call stops at the first page that the call cannot free. *freed
+ (may be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call
+ could not free.
 
  Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
  */
@@ -667,8 +669,8 @@ int pageset_free_bulk(struct pageset_pool *pool, size_t page_count, void *const 
  Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the other pages
  at once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
 
- Errors: EINVAL (the program does not have page_count pages here, keep_count is 0, or the kept pages reach
- beyond page_count), EBADF, EPERM. An error changes nothing.
+ Errors: EINVAL (the pages that begin here are not exactly page_count, keep_count is 0, or the kept pages
+ reach beyond page_count), EBADF, EPERM. An error changes nothing.
  */
 int pageset_shrink(struct pageset_pool *pool,
                    void *pages,
@@ -685,9 +687,8 @@ int pageset_shrink(struct pageset_pool *pool,
 
  Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
  EBADF, EPERM. After an error, memory that is resident stays resident. If the system cannot start a thread,
- the call's other threads do the work of this thread. To start a thread, the system's libraries use the
- heap. If the heap is exhausted, these libraries end the program. If threads is 1, the call starts no
- thread.
+ the call's other threads do all the work. To start a thread, the system's libraries use the heap. If the
+ heap is exhausted, the system's libraries end the program. If threads is 1, the call starts no thread.
  */
 int pageset_populate(struct pageset_pool *pool,
                      size_t bytes,
@@ -697,12 +698,12 @@ int pageset_populate(struct pageset_pool *pool,
                      size_t *done_bytes);
 
 /*
- Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
- no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
- in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may be NULL)
- is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes is also
- 0 for a pinned pool of small pages, because every address must keep its page. The call takes about 100 us
- for each 2 MiB.
+ Asks the system to replace the pool's small pages by huge pages. The call also works where the system
+ gives no huge pages on its own, for example for a memfd. The call does not change contents, so the pool
+ may be in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may
+ be NULL) is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes
+ is also 0 for a pinned pool of small pages, because every address must keep its page. The call takes about
+ 100 us for each 2 MiB.
 
  Errors: EBADF, EPERM.
  */
@@ -718,9 +719,9 @@ int pageset_collapse(struct pageset_pool *pool, uint64_t *huge_bytes);
 int pageset_trim(struct pageset_pool *pool, uint64_t *returned_bytes);
 
 /*
- Scans once for idle memory, as the pool's thread does. Use this call for pools with PAGESET_WORKER_NONE.
- *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more (may be NULL) is 1 if
- a later scan may give back more memory, and otherwise 0.
+ Scans once for idle memory, as the pool's thread does. Use pageset_tick for pools with
+ PAGESET_WORKER_NONE. *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more
+ (may be NULL) is 1 if a later scan may give back more memory, and otherwise 0.
 
  Errors: EBADF, EPERM.
  */
@@ -738,13 +739,13 @@ int pageset_tick(struct pageset_pool *pool, uint64_t *returned_bytes, int *more)
 int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_service);
 
 /*
- Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use this
- call in a program that makes its pool before daemon(3). The call waits up to wait_ns nanoseconds for the
- end of the parent. After the call, the pool works in this process as before in the parent. The child has
- the pages that the forking thread had. The pages of the parent's other threads stay in use for ever. A
- child can also take over its grandparent's pool, if its parent did not take the pool over. If the pool was
- registered with a device, register the pool again. In the process that owns the pool, the call does
- nothing.
+ Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use
+ pageset_take_over in a program that makes its pool before daemon(3). The call waits up to wait_ns
+ nanoseconds for the end of the parent. After the call, the pool works in this process as before in the
+ parent. The child has the pages that the forking thread had. The pages of the parent's other threads stay
+ in use for ever. A child can also take over its grandparent's pool, if its parent did not take the pool
+ over. If the pool was registered with a device, register the pool again. In the process that owns the
+ pool, the call does nothing.
 
  Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
  PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
@@ -757,10 +758,10 @@ int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
  Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
  of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and
  part_bytes. If config is NULL, the call uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
- pool's thread if the pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the
- thread.
+ pool's thread if the pool has no thread and the policy has work for a thread. With PAGESET_WORKER_NONE,
+ the call ends the thread.
 
- Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF,
+ Errors: as pageset_create for the used fields, the system's error if the thread cannot be started, EBADF,
  EPERM. An error changes nothing.
  */
 int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *config);
@@ -777,9 +778,9 @@ int pageset_set_capacity(struct pageset_pool *pool, size_t bytes);
 
 /*
  Pins or unpins the pool. When a call with pinned 1 has returned, every address of the pool keeps its page.
- After a call with pinned 0, memory may go back to the system again. Use this call if you register the pool
- with a device for a time. Pin the pool before you register it with the device, and unpin the pool after
- you have unregistered it.
+ After a call with pinned 0, memory may go back to the system again. Use pageset_set_pinned if you register
+ the pool with a device for a time. Pin the pool before you register it with the device, and unpin the pool
+ after you have unregistered it.
 
  Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
  */
@@ -805,7 +806,7 @@ int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, si
  "closed", "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
  "contended_lines", "below_low", "failed". The book's page on the C library explains these counters.
 
- Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
+ Errors: ENOENT (no counter has this name), EINVAL (name or value is NULL), EBADF, EPERM.
  */
 int pageset_get_counter(struct pageset_pool *pool, const char *name, uint64_t *value);
 
@@ -824,7 +825,8 @@ int pageset_get_backing(struct pageset_pool *pool, struct pageset_backing *backi
  of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
  not tell the nodes of memory.
 
- Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
+ Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (count is NULL, or nodes is
+ NULL and nodes_max is not 0), EBADF.
  */
 int pageset_get_nodes(struct pageset_pool *pool, struct pageset_node *nodes, size_t nodes_max, size_t *count);
 
@@ -834,7 +836,7 @@ int pageset_get_nodes(struct pageset_pool *pool, struct pageset_node *nodes, siz
 const char *pageset_version(void);
 
 /*
- *order is the smallest order whose block holds this many bytes: 0 for up to 4096, 10 for up to 4 MiB.
+ *order is the smallest order whose block holds `bytes` bytes: 0 for up to 4096, 10 for up to 4 MiB.
 
  Errors: EINVAL (bytes is 0 or more than 4 MiB, or order is NULL).
  */
@@ -845,7 +847,8 @@ int pageset_order_for_bytes(size_t bytes, unsigned int *order);
  pages. pool and bytes may be NULL. A program that keeps only a pointer can free its pages by pageset_find
  and pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 
- Errors: EINVAL (the program has no pages that begin here). After EINVAL, *pool is NULL and *bytes is 0.
+ Errors: EINVAL (the program has no pages that begin at this address). After EINVAL, *pool is NULL and
+ *bytes is 0.
  */
 int pageset_find(const void *pages, struct pageset_pool **pool, size_t *bytes);
 

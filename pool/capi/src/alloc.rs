@@ -13,8 +13,8 @@ use crate::pools::{PoolHandle, find, open};
 /// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. The contents of the block are
 /// unspecified. Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
 ///
-/// Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity
-/// is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
+/// Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no block of this order is free), EDQUOT (the
+/// capacity is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc(
     pool: *mut PoolHandle,
@@ -112,7 +112,7 @@ pub extern "C" fn pageset_alloc_run_zeroed(
 
 /// Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
 /// begins at a multiple of 4 MiB. If the pool's beginning is no multiple of align, the pool looks for a run
-/// that is longer than `bytes` by align, and frees the two ends of this run.
+/// that is longer than `bytes` by align, and frees the two ends of the longer run.
 ///
 /// Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
 #[unsafe(no_mangle)]
@@ -143,8 +143,8 @@ pub extern "C" fn pageset_alloc_run_aligned_zeroed(
 /// its pages are free. If some pages are not free, the call empties all caches and tries again, which is
 /// slow.
 ///
-/// Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block begins at this frame,
-/// or pages is NULL), EDQUOT, EBADF, EPERM.
+/// Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block of this order begins at
+/// this frame, or pages is NULL), EDQUOT, EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_at(
     pool: *mut PoolHandle,
@@ -157,8 +157,8 @@ pub extern "C" fn pageset_alloc_at(
 
 /// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
 /// the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
-/// call fails. Before the call returns fewer pages than page_count, it calls on_shortage with the missing
-/// bytes, until on_shortage returns 0. Free each page separately, with order 0.
+/// call fails. Before the call returns fewer pages than page_count, the call passes the missing bytes to
+/// on_shortage, until on_shortage returns 0. Free each page separately, with order 0.
 ///
 /// Errors: as pageset_alloc, but only if no page was allocated. If page_count is 0, the call allocates
 /// nothing, which is no error.
@@ -175,7 +175,7 @@ pub extern "C" fn pageset_alloc_bulk(
         for to in output(pages, page_count)? {
             let page = match entry.pop(0) {
                 Some(page) => page,
-                // This allocation also refills this CPU's array.
+                // The call of `alloc_first_of` also refills this CPU's array.
                 None => match entry.pool.alloc_first_of(page_count - *got) {
                     Ok(page) => entry.hand_out(page),
                     Err(error) if *got == 0 => return Err(error.into()),

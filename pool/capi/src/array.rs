@@ -43,6 +43,6 @@ pub(crate) fn string<'a>(start: *const c_char) -> Result<&'a CStr, Failure> {
     if start.is_null() {
         return Err(Failure::new(libc::EINVAL, "a name cannot be NULL"));
     }
-    // SAFETY: the pointer is not null. By the header, the caller promises that a string is there.
+    // SAFETY: the pointer is not null. By the header, the caller promises that the pointer is to a string.
     Ok(unsafe { CStr::from_ptr(start) })
 }

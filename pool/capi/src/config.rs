@@ -22,14 +22,14 @@ pub const PAGESET_MAX_POOLS: usize = 4096;
 
 /// Private memory, in transparent huge pages where the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
-/// Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all its huge pages when
-/// it is made. The pages belong to a file: see pageset_get_memfd.
+/// Huge pages of huge_page_bytes each that the administrator reserved. pageset_create takes all huge pages of
+/// the pool. The pages belong to a file: see pageset_get_memfd.
 pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 /// A file in memory, which other processes can share: see pageset_get_memfd.
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
 /// Private memory in pages of 4 KiB.
 pub const PAGESET_BACKING_PLAIN: u32 = 3;
-/// PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool, otherwise
+/// PAGESET_BACKING_HUGETLB if the system has enough hugetlb pages for the whole pool, otherwise
 /// PAGESET_BACKING_THP. The pool also gets PAGESET_BACKING_THP if any other error prevents hugetlb, or if
 /// fork is neither PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells which of
 /// the two backings the pool got. With PAGESET_BACKING_HUGETLB, children of fork share the parent's pages.
@@ -45,7 +45,7 @@ pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
 /// A child of fork sees a copy of the pages. The pages of a memfd and of hugetlb are not copied: the child
 /// shares these pages with its parent.
 pub const PAGESET_FORK_COPY: u32 = 0;
-/// A child of fork does not see the pages, and this makes the fork faster.
+/// A child of fork does not see the pages, and the fork is faster.
 pub const PAGESET_FORK_HIDE: u32 = 1;
 /// A child of fork sees a copy, as with PAGESET_FORK_COPY. When the parent has ended, the child may become
 /// the pool's owner by pageset_take_over. The pool's memory must be private and not locked.
@@ -109,7 +109,7 @@ pub struct Config {
     /// PAGESET_WORKER_... (THREAD)
     pub worker: u32,
     /// Nanoseconds between two scans for idle memory. A pageblock of 2 MiB goes back when two scans in a row
-    /// found it free. (100 ms)
+    /// found the pageblock free. (100 ms)
     pub return_interval_ns: u64,
     /// The most bytes of whole pageblocks that the pool gives back to the system in one second. Each scan may
     /// give back at least one pageblock. A second limit of the same size applies to parts of pageblocks (see
@@ -118,7 +118,7 @@ pub struct Config {
     /// The bytes of whole free pageblocks that scans leave resident, or PAGESET_KEEP_DEFAULT.
     /// (PAGESET_KEEP_DEFAULT)
     pub keep_bytes: u64,
-    /// Each scan clears up to this many free pageblocks of 2 MiB, so that pageset_alloc_zeroed need not clear
+    /// The most free pageblocks of 2 MiB that each scan clears, so that pageset_alloc_zeroed need not clear
     /// these pageblocks. (0)
     pub prezero_blocks: u32,
     /// With 1, every address keeps its page until the pool is destroyed, and the pool gives no memory back to
@@ -126,8 +126,9 @@ pub struct Config {
     /// vhost or VFIO. Otherwise use 0. (0)
     pub pinned: u32,
     /// Scans give back parts of at least this number of contiguous free bytes, although other pages of the
-    /// pageblock are in use. With 4096, scans give back single pages, and with 0, no parts. To give a part
-    /// back costs about a microsecond. Each page that went back costs a page fault at its next use. (0)
+    /// pageblock are in use. With 4096, scans give back single pages. With 0, scans give back no parts. To
+    /// give a part back costs about a microsecond. Each page that went back costs a page fault at its next
+    /// use. (0)
     pub part_bytes: u64,
     /// A function of the program that frees pages, for example by evicting from a cache. An allocation that
     /// finds no memory, or no capacity, calls on_shortage. The allocating thread passes shortage_context and

@@ -13,10 +13,10 @@ use crate::pools::{self, PoolHandle, open};
 /// tables take 20 KiB of address space, and 617 KiB more for each GiB of the pool. Only the used parts of the
 /// tables take memory: about 100 KiB in a new pool of 1 GiB.
 ///
-/// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
-/// library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
-/// is ENOMEM. If a limit of file sizes is too low, the error is EFBIG. All other errors are the system's.
-/// After an error, *pool is NULL.
+/// Errors: EINVAL (a field of config has a bad value; pageset_message names the field), E2BIG (config has set
+/// fields that this library does not know), or EMFILE (the process has 4096 pools). If address space, heap or
+/// huge pages are short, the error is ENOMEM. If a limit of file sizes is too low, the error is EFBIG. All
+/// other errors are the system's. After an error, *pool is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_create(
     config: *const Config,

@@ -19,7 +19,7 @@ use crate::held::Held;
 ///
 /// The marks are read and written without atomic exchanges, because one locked instruction costs more than an
 /// allocation and its free together. Race: two threads free the same page at the same moment, and both
-/// succeed. The header forbids this double free, and the pool detects it later (`bad_frees`).
+/// succeed. The header forbids such a double free, and the pool detects the double free later (`bad_frees`).
 pub(crate) struct Entry {
     /// The handle of the pool.
     pub(crate) handle: usize,
@@ -34,7 +34,8 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Push {
     Done,
-    /// C has no such block, or no array has blocks of its order. Nothing has changed.
+    /// C has no block of this order at the address, or no array has blocks of this order. Nothing has
+    /// changed.
     Refused,
     /// The array has no room. The block's mark is cleared, but the pool does not have the block yet.
     Unpushed,
@@ -77,8 +78,8 @@ impl Entry {
 
     /// Takes a block back from C, and puts it into this CPU's array.
     ///
-    /// After `Unpushed`, call [`free_unpushed`](Self::free_unpushed). A `Push` has no data, so that the
-    /// caller keeps no registers for the result.
+    /// After `Unpushed`, the caller must call [`free_unpushed`](Self::free_unpushed). A `Push` has no data,
+    /// so that the caller keeps no registers for the result.
     #[inline(always)]
     pub(crate) fn push(&self, address: usize, order: usize) -> Push {
         let Some(Some(order)) = self.cached.get(order).copied() else { return Push::Refused };
@@ -136,7 +137,7 @@ impl Entry {
     /// Takes pages back from C.
     ///
     /// # Errors
-    /// `EINVAL` if C has no such pages, `EPERM`.
+    /// `EINVAL` if not exactly `page_count` pages of C begin at `address`, `EPERM` in a child of `fork`.
     pub(crate) fn take_back(&self, address: usize, page_count: usize) -> Result<Pages<'_>, Failure> {
         let frame = self.frame(address);
         match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {
@@ -187,8 +188,8 @@ impl Entry {
     }
 }
 
-/// Panics, because pageset has a bug: the pool handed out a page that it does not have. (The function uses
-/// C's calling convention, so that the fast path needs no stack frame to call it.)
+/// Panics, because pageset has a bug: the pool handed out a page outside of the pool. (The function uses C's
+/// calling convention, so that the fast path needs no stack frame for the call.)
 #[cold]
 #[inline(never)]
 extern "C" fn beyond_table() -> ! {

@@ -1,4 +1,4 @@
-//! Tells facts about a pool and the library that never change. A child of `fork` can read them too.
+//! Tells facts about a pool and the library that never change. A child of `fork` can read these facts too.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -16,7 +16,7 @@ pub extern "C" fn pageset_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// *order is the smallest order whose block holds this many bytes: 0 for up to 4096, 10 for up to 4 MiB.
+/// *order is the smallest order whose block holds `bytes` bytes: 0 for up to 4096, 10 for up to 4 MiB.
 ///
 /// Errors: EINVAL (bytes is 0 or more than 4 MiB, or order is NULL).
 #[unsafe(no_mangle)]
@@ -34,7 +34,8 @@ pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut Maybe
 /// pages. pool and bytes may be NULL. A program that keeps only a pointer can free its pages by pageset_find
 /// and pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 ///
-/// Errors: EINVAL (the program has no pages that begin here). After EINVAL, *pool is NULL and *bytes is 0.
+/// Errors: EINVAL (the program has no pages that begin at this address). After EINVAL, *pool is NULL and
+/// *bytes is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_find(
     pages: *const c_void,

@@ -11,7 +11,7 @@ use pageset::{AllocError, BuildError};
 
 use crate::text::{Os, Text};
 
-/// A failure. If a failure's reason is `Text`, the words are already in the thread's `TEXT`.
+/// A failure of a call. If a failure's reason is `Text`, the words are already in the thread's `TEXT`.
 pub(crate) struct Failure {
     errno: c_int,
     reason: Reason,
@@ -29,8 +29,8 @@ enum Reason {
 }
 
 thread_local! {
-    // These values have no destructors, because the first use of a value with a destructor uses the heap. The
-    // values are cells, because a signal handler may interrupt the use of a value.
+    // `LAST`, `TEXT` and `MESSAGE` have no destructors, because the first use of a value with a destructor
+    // uses the heap. The values are cells, because a signal handler may interrupt the use of a value.
     static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
     static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
     static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };

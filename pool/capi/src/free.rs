@@ -11,9 +11,9 @@ use crate::pools::{PoolHandle, find, open};
 
 /// Frees a block of 4 KiB << order, on any thread. O(1), usually a few nanoseconds.
 ///
-/// Errors: EINVAL (order is above 10, or the program has no block of this order that begins here), EBADF,
-/// EPERM. An error changes nothing. If two threads free the same block at the same moment, both may get 0,
-/// and the pool later counts a bad free.
+/// Errors: EINVAL (order is above 10, or the program has no block of this order that begins at this address),
+/// EBADF, EPERM. An error changes nothing. If two threads free the same block at the same moment, both may
+/// get 0, and the pool later counts a bad free.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
     match find(pool).map_or(Push::Refused, |entry| entry.push(pages.addr(), order as usize)) {
@@ -35,15 +35,15 @@ extern "C" fn free_slow(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint
     })
 }
 
-/// Frees a block if this CPU's array has no room for it.
+/// Frees a block if this CPU's array has no room for the block.
 #[cold]
 #[inline(never)]
 extern "C" fn free_unpushed(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
     number(move || open(pool)?.free_unpushed(pages.addr(), order_of(order)?.frames() as usize))
 }
 
-/// Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
-/// last pageset_shrink or pageset_split.
+/// Frees page_count contiguous pages. page_count must be the number of pages at the allocation, or after the
+/// last pageset_shrink, pageset_split or pageset_join.
 ///
 /// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
@@ -58,7 +58,8 @@ pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, 
 /// Frees the block, the exact pages or the run that begins at this address. With pageset_find, a program can
 /// free pages by a pointer alone.
 ///
-/// Errors: EINVAL (the program has no pages that begin here), EBADF, EPERM. An error changes nothing.
+/// Errors: EINVAL (the program has no pages that begin at this address), EBADF, EPERM. An error changes
+/// nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) -> c_int {
     number(move || {
@@ -69,10 +70,10 @@ pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) ->
 }
 
 /// Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
-/// once. Use this call for pages that you do not need again soon, such as the pages of a balloon. The pool
-/// knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that the
-/// call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the system
-/// refuses the pages. To discard 2 MiB takes about 20 us.
+/// once. Use pageset_discard for pages that you do not need again soon, such as the pages of a balloon. The
+/// pool knows that pages that went back are zero. *returned_bytes (may be NULL) is the number of bytes that
+/// the call gave back. *returned_bytes is 0 if the pool gives no memory back (see pageset_trim), or if the
+/// system refuses the pages. To discard 2 MiB takes about 20 us.
 ///
 /// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
@@ -90,14 +91,14 @@ pub extern "C" fn pageset_discard(
     })
 }
 
-/// Gives the memory of count of page_count contiguous pages back to the system. The first of these count
-/// pages has the index `first`. The program keeps all pages. The pages that went back read as zeros, and take
-/// memory again at the next write. *returned_bytes (may be NULL) is the number of bytes that the call gave
-/// back. *returned_bytes is 0, and nothing has changed, if the pool gives no memory back (see pageset_trim)
-/// or the system refuses the pages.
+/// Gives the memory of `count` pages back to the system. These pages are a part of page_count contiguous
+/// pages, and begin at the index `first`. The program keeps all pages. The pages that went back read as
+/// zeros, and take memory again at the next write. *returned_bytes (may be NULL) is the number of bytes that
+/// the call gave back. *returned_bytes is 0, and nothing has changed, if the pool gives no memory back (see
+/// pageset_trim) or the system refuses the pages.
 ///
-/// Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
-/// EPERM. An error changes nothing.
+/// Errors: EINVAL (the pages that begin here are not exactly page_count, or the part reaches beyond
+/// page_count), EBADF, EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_give_back(
     pool: *mut PoolHandle,
@@ -122,8 +123,8 @@ pub extern "C" fn pageset_give_back(
 /// Splits page_count contiguous pages into two parts. The first part has keep_count pages, and *rest (may be
 /// NULL) is the address of the second part. Free each part separately.
 ///
-/// Errors: EINVAL (the program does not have page_count pages here, or a part would be empty), EBADF, EPERM.
-/// An error changes nothing.
+/// Errors: EINVAL (the pages that begin here are not exactly page_count, or a part would be empty), EBADF,
+/// EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_split(
     pool: *mut PoolHandle,
@@ -150,11 +151,11 @@ pub extern "C" fn pageset_split(
 }
 
 /// Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
-/// pageset_split. After this call, the program frees all these pages together, as page_count + next_count
+/// pageset_split. After pageset_join, the program frees all joined pages together, as page_count + next_count
 /// pages. The pages may come from two allocations.
 ///
-/// Errors: EINVAL (the program does not have page_count pages here, or next_count pages behind them), EBADF,
-/// EPERM. An error changes nothing.
+/// Errors: EINVAL (the pages that begin here are not exactly page_count, or the pages behind them are not
+/// exactly next_count), EBADF, EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_join(
     pool: *mut PoolHandle,
@@ -178,9 +179,9 @@ pub extern "C" fn pageset_join(
     })
 }
 
-/// Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
-/// be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call could
-/// not free.
+/// Frees page_count single pages of 4 KiB. The call stops at the first page that the call cannot free. *freed
+/// (may be NULL) is the number of freed pages. After an error, *freed is the index of the page that the call
+/// could not free.
 ///
 /// Errors: the error of pageset_free for the page that the call could not free, or EINVAL if pages is NULL.
 #[unsafe(no_mangle)]
@@ -209,8 +210,8 @@ pub extern "C" fn pageset_free_bulk(
 /// Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the other pages
 /// at once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
 ///
-/// Errors: EINVAL (the program does not have page_count pages here, keep_count is 0, or the kept pages reach
-/// beyond page_count), EBADF, EPERM. An error changes nothing.
+/// Errors: EINVAL (the pages that begin here are not exactly page_count, keep_count is 0, or the kept pages
+/// reach beyond page_count), EBADF, EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_shrink(
     pool: *mut PoolHandle,

@@ -15,8 +15,8 @@ pub(crate) type Marks = [Held; 3];
 impl Held {
     pub(crate) const NOTHING: Self = Self(0);
     const COUNT: u16 = 0x8000;
-    /// The high bits of the three marks of a large number. The three values differ, so that no pages seem to
-    /// begin at the second or third mark.
+    /// The high bits of the three marks of a large number. The high bits of the three marks differ, so that
+    /// no pages seem to begin at the second or third mark.
     const THIRDS: [u16; 3] = [0x9000, 0xa000, 0xb000];
     const THIRD: u16 = 0x0fff;
 
@@ -25,8 +25,8 @@ impl Held {
         Self(order.bits().get())
     }
 
-    /// The marks for at most 2^30 pages. If their number and alignment fit a block, the first mark is a
-    /// block's mark. Marks that are `NOTHING` need not be written.
+    /// The marks for at most 2^30 pages. If the number and the alignment of the pages fit a block, the first
+    /// mark is a block's mark. Marks that are `NOTHING` need not be written.
     pub(crate) fn pages(frame: usize, page_count: usize) -> Marks {
         if page_count > Order::MAX.frames() as usize {
             let third = |at: usize| (page_count - 1) >> (12 * at) & usize::from(Self::THIRD);

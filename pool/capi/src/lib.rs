@@ -5,16 +5,16 @@
 //! So a call with a wrong handle or page changes nothing and gets an error.
 //!
 //! `create` and `config` make pools, and `alloc` and `free` serve pages. `memory` has calls on a whole pool,
-//! `report` has counters, and `facts` has constants. All these modules find a pool by its handle in `pools`.
-//! `entry` has one `Entry` for each pool. An `Entry` marks in `held` which pages the C program has. `failure`
-//! has errors and their messages (`text`), `sized` has structs that grow with versions, and `array` has
-//! arrays of a caller.
+//! `report` has counters, and `facts` has constants. All modules named so far find a pool by its handle in
+//! `pools`. `entry` has one `Entry` for each pool. An `Entry` marks in `held` which pages the C program has.
+//! `failure` has errors and their messages (`text`), `sized` has structs that grow with versions, and `array`
+//! has arrays of a caller.
 //!
 //! The functions are not `unsafe`, because only C calls them. The first comment of the header (in
 //! `cbindgen.toml`) states what C promises: a pointer to a variable, struct, array or string is NULL or
 //! valid.
 
-// The header has the modules' functions in this order.
+// The header has the modules' functions in the order of these lines.
 mod config;
 
 mod create;

@@ -36,9 +36,8 @@ pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
 ///
 /// Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
 /// EBADF, EPERM. After an error, memory that is resident stays resident. If the system cannot start a thread,
-/// the call's other threads do the work of this thread. To start a thread, the system's libraries use the
-/// heap. If the heap is exhausted, these libraries end the program. If threads is 1, the call starts no
-/// thread.
+/// the call's other threads do all the work. To start a thread, the system's libraries use the heap. If the
+/// heap is exhausted, the system's libraries end the program. If threads is 1, the call starts no thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_populate(
     pool: *mut PoolHandle,
@@ -74,12 +73,12 @@ pub extern "C" fn pageset_populate(
     })
 }
 
-/// Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
-/// no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
-/// in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may be NULL)
-/// is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes is also
-/// 0 for a pinned pool of small pages, because every address must keep its page. The call takes about 100 us
-/// for each 2 MiB.
+/// Asks the system to replace the pool's small pages by huge pages. The call also works where the system
+/// gives no huge pages on its own, for example for a memfd. The call does not change contents, so the pool
+/// may be in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may
+/// be NULL) is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes
+/// is also 0 for a pinned pool of small pages, because every address must keep its page. The call takes about
+/// 100 us for each 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -111,9 +110,9 @@ pub extern "C" fn pageset_trim(
     })
 }
 
-/// Scans once for idle memory, as the pool's thread does. Use this call for pools with PAGESET_WORKER_NONE.
-/// *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more (may be NULL) is 1 if
-/// a later scan may give back more memory, and otherwise 0.
+/// Scans once for idle memory, as the pool's thread does. Use pageset_tick for pools with
+/// PAGESET_WORKER_NONE. *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more
+/// (may be NULL) is 1 if a later scan may give back more memory, and otherwise 0.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -150,13 +149,13 @@ pub extern "C" fn pageset_resize(
     })
 }
 
-/// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use this
-/// call in a program that makes its pool before daemon(3). The call waits up to wait_ns nanoseconds for the
-/// end of the parent. After the call, the pool works in this process as before in the parent. The child has
-/// the pages that the forking thread had. The pages of the parent's other threads stay in use for ever. A
-/// child can also take over its grandparent's pool, if its parent did not take the pool over. If the pool was
-/// registered with a device, register the pool again. In the process that owns the pool, the call does
-/// nothing.
+/// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use
+/// pageset_take_over in a program that makes its pool before daemon(3). The call waits up to wait_ns
+/// nanoseconds for the end of the parent. After the call, the pool works in this process as before in the
+/// parent. The child has the pages that the forking thread had. The pages of the parent's other threads stay
+/// in use for ever. A child can also take over its grandparent's pool, if its parent did not take the pool
+/// over. If the pool was registered with a device, register the pool again. In the process that owns the
+/// pool, the call does nothing.
 ///
 /// Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
 /// PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
@@ -183,10 +182,10 @@ pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_in
 /// Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
 /// of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and
 /// part_bytes. If config is NULL, the call uses the defaults. With PAGESET_WORKER_THREAD, the call starts the
-/// pool's thread if the pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the
-/// thread.
+/// pool's thread if the pool has no thread and the policy has work for a thread. With PAGESET_WORKER_NONE,
+/// the call ends the thread.
 ///
-/// Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF,
+/// Errors: as pageset_create for the used fields, the system's error if the thread cannot be started, EBADF,
 /// EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Config) -> c_int {
@@ -212,9 +211,9 @@ pub extern "C" fn pageset_set_capacity(pool: *mut PoolHandle, bytes: usize) -> c
 }
 
 /// Pins or unpins the pool. When a call with pinned 1 has returned, every address of the pool keeps its page.
-/// After a call with pinned 0, memory may go back to the system again. Use this call if you register the pool
-/// with a device for a time. Pin the pool before you register it with the device, and unpin the pool after
-/// you have unregistered it.
+/// After a call with pinned 0, memory may go back to the system again. Use pageset_set_pinned if you register
+/// the pool with a device for a time. Pin the pool before you register it with the device, and unpin the pool
+/// after you have unregistered it.
 ///
 /// Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
 #[unsafe(no_mangle)]

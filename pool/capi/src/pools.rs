@@ -26,12 +26,12 @@ pub struct PoolHandle {
     _nothing: [u8; 0],
 }
 
-/// The entry of each slot's pool. Null for a slot without a pool.
+/// The entry of each slot's pool. The pointer is null for a slot without a pool.
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
-/// The start and the end of the memory of each slot's pool. This table is separate from the entries, because
-/// another thread may destroy a pool during a search for an address. A search must not read the entry of a
-/// destroyed pool.
+/// The start and the end of the memory of each slot's pool. The table `MEMORY` is separate from the entries,
+/// because another thread may destroy a pool during a search for an address. A search must not read the entry
+/// of a destroyed pool.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
 /// Returns the entry of a handle, if the handle names a pool.

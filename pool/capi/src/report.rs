@@ -1,4 +1,4 @@
-//! Reports the counters of a pool, and the memory that it really has.
+//! Reports the counters of a pool, and the memory that the pool really has.
 
 use std::ffi::{c_char, c_int};
 use std::io;
@@ -49,8 +49,8 @@ pub struct Stats {
     pub array_drains: u64,
     /// The number of restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Number of frees that the pool refused late, when it emptied an array. The pool refuses a free late if
-    /// two threads freed the same pages at the same moment.
+    /// Number of frees that the pool refused late, while the pool emptied an array. The pool refuses a free
+    /// late if two threads freed the same pages at the same moment.
     pub bad_frees: u64,
     /// Bytes that allocations of zeroed memory have cleared.
     pub cleared_bytes: u64,
@@ -65,8 +65,8 @@ pub struct Stats {
     /// Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
     /// part of the metadata is resident.
     pub metadata_bytes: u64,
-    /// How often a drain failed because the system refused membarrier(2). The system refuses this call if a
-    /// filter of system calls was installed after the pool was made. While drains fail, pages in arrays
+    /// How often a drain failed because the system refused membarrier(2). The system refuses membarrier(2) if
+    /// a filter of system calls was installed after the pool was made. While drains fail, pages in arrays
     /// neither form larger blocks nor go back to the system.
     pub array_drains_refused: u64,
 }
@@ -100,9 +100,9 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, this page size tells
-    /// which backing the pool got. 4096 means transparent huge pages, which do not change a mapping's page
-    /// size.
+    /// The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, page_bytes tells which
+    /// backing the pool got. A size of 4096 means transparent huge pages, which do not change a mapping's
+    /// page size.
     pub page_bytes: u64,
 }
 
@@ -167,7 +167,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
 /// "closed", "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
 /// "contended_lines", "below_low", "failed". The book's page on the C library explains these counters.
 ///
-/// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
+/// Errors: ENOENT (no counter has this name), EINVAL (name or value is NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_counter(
     pool: *mut PoolHandle,
@@ -208,7 +208,7 @@ pub extern "C" fn pageset_get_backing(
                 Backing::HugetlbOrThp(_) => PAGESET_BACKING_HUGETLB_OR_THP,
                 Backing::Memfd => PAGESET_BACKING_MEMFD,
                 Backing::Plain => PAGESET_BACKING_PLAIN,
-                // The library makes no pool with another backing.
+                // The library makes no pool with any other backing.
                 _ => return Err(UNKNOWN_BACKING),
             },
             mapped_bytes: now.mapped_bytes,
@@ -226,7 +226,8 @@ pub extern "C" fn pageset_get_backing(
 /// of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
 /// not tell the nodes of memory.
 ///
-/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
+/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (count is NULL, or nodes is
+/// NULL and nodes_max is not 0), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_nodes(
     pool: *mut PoolHandle,

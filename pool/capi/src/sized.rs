@@ -1,9 +1,9 @@
 //! Reads and writes structs that may get new fields in later versions of the library. A program keeps the
-//! size that it was built with.
+//! struct size that the program was built with.
 //!
 //! Each struct begins with its size in bytes and its version. Fields that only the program knows must be
-//! zero. Fields that only the library knows get their defaults. The system call clone3 treats its struct in
-//! the same way.
+//! zero. Fields that only the library knows get their defaults. The system call clone3 treats unknown fields
+//! of its struct by the same rule.
 
 use std::{fmt, ptr, slice};
 
@@ -38,8 +38,8 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     if at.is_null() || !at.is_aligned() {
         return bad(libc::EINVAL, format_args!("not the address of such a struct"));
     }
-    // SAFETY: the pointer is not null and is aligned. The header makes the caller promise that a size is
-    // there.
+    // SAFETY: the pointer is not null and is aligned. The header makes the caller promise that the struct
+    // begins with a size.
     let bytes = unsafe { at.cast::<usize>().read() };
     if bytes < HEAD_BYTES {
         return bad(libc::EINVAL, format_args!("struct_bytes is {bytes}; use pageset_config_init"));

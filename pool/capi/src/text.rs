@@ -6,7 +6,7 @@ use std::{fmt, io};
 /// Number of bytes for one message. The longest message of this library has about 150 bytes.
 const TEXT_BYTES: usize = 256;
 
-/// A line of text that ends with zero. A text that does not fit is cut off at the end.
+/// A line of text that ends with zero. A text that does not fit into `TEXT_BYTES` is cut off at the end.
 ///
 /// # Invariants
 /// The last byte is zero, and so are all bytes after the first zero.

@@ -129,7 +129,7 @@ fn fault_05_a_plugin_that_forgets_its_pools_can_be_closed() {
     unload(&shared_library(), &["forget"]);
 }
 
-/// No linker option keeps this library loaded, so the pool itself must keep the library loaded.
+/// No linker option keeps the plugin loaded, so the pool itself must keep the plugin loaded.
 #[test]
 fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -137,7 +137,7 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let names = ["config_init", "create", "destroy", "alloc", "free"];
     succeed(
         Command::new("cc")
-            // Without this option, the plugin's calls could go to functions of the program with the same
+            // Without `-Bsymbolic`, the plugin's calls could go to functions of the program with the same
             // names.
             .args(["-shared", "-Wl,-Bsymbolic"])
             .arg("-o")
@@ -179,7 +179,7 @@ fn address_sanitizer_finds_a_use_after_a_free() {
 }
 
 /// Tests that valgrind's memcheck reports the use of a free page and of undefined contents. If valgrind is
-/// missing, the test prints this and passes.
+/// missing, the test prints a note and passes.
 #[test]
 fn valgrind_finds_a_use_after_a_free_and_undefined_contents() {
     let is_installed = Command::new("valgrind").arg("--version").output().is_ok_and(|it| it.status.success());
@@ -245,7 +245,8 @@ fn fault_11_populate_in_c_does_itself_what_threads_would_that_cannot_be_started(
     shortage("threads");
 }
 
-/// Builds one of the examples with these link options, and runs it. Returns its output.
+/// Builds the example `source` with the link options `linked`, and runs the example. Returns the example's
+/// output.
 fn example(source: &str, linked: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -319,7 +320,7 @@ fn the_guide_names_every_counter() {
     }
 }
 
-/// Finds the lines of a text that begin with `word`. Returns the name behind the word.
+/// Finds the lines of a text that begin with `word`. Returns the name that follows `word` in each line.
 fn named_after<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     let rests = text.lines().filter_map(move |line| line.trim_start().strip_prefix(word));
     rests.filter_map(|rest| rest.split(|sign: char| !sign.is_alphanumeric() && sign != '_').next())
@@ -342,7 +343,7 @@ fn the_page_of_calls_names_every_call_of_c_and_rust() {
     let mut sources = vec![read("pool/pageset/src/builder.rs"), read("pool/pageset/src/pages/mod.rs")];
     let files = std::fs::read_dir(root.join("pool/pageset/src/pool")).expect("the pool is there");
     sources.extend(files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")));
-    // The following functions of the sources are hidden, or belong to other types.
+    // The functions in `left_out` are hidden, or belong to other types.
     let left_out =
         ["alloc_first_of", "frames_in_use", "pop_frame", "push_frame", "builder", "with_worker", "bytes"];
     let calls = ["pub fn ", "pub unsafe fn "];

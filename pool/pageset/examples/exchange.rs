@@ -43,7 +43,8 @@ fn shown(mut rounds: Vec<f64>) -> String {
     format!("{:.2} (best {:.2})", rounds[rounds.len() / 2], rounds[0])
 }
 
-/// Waits until all threads have arrived. The threads go on at the same time if there are enough CPUs.
+/// Waits until all threads have arrived. After the meeting, the threads go on at the same time if there are
+/// enough CPUs.
 fn meet(barrier: &Barrier, met: &AtomicUsize, threads: usize) {
     barrier.wait();
     let all = (met.fetch_add(1, SeqCst) / threads + 1) * threads;

@@ -1,8 +1,8 @@
-//! Shows a database's page cache. A pool holds the cached pages of a file. An array has a header for each
-//! page of the pool. When no page is free, the clock algorithm evicts a page.
+//! Shows a database's page cache. A pool holds the cached pages of a file. The cache has a vector with one
+//! header for each page of the pool. When no page is free, the clock algorithm evicts a page.
 //!
-//! The load is like YCSB's workload A. Records have 1000 bytes, half of the operations read a record and the
-//! other half update one field, and a few records get most of the operations.
+//! The load is like YCSB's workload A. Records have 1000 bytes. Half of the operations read a record, and the
+//! other half update one field of a record. A few records get most of the operations.
 //!
 //! `cargo run --release -p pageset --example page_cache`
 

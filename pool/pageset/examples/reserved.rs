@@ -1,5 +1,5 @@
-//! Prints what a pool with one touched page costs, for several sizes of the pool: mapped and resident memory
-//! of its tables, and the time of each call.
+//! Prints the cost of a pool with one touched page, for several sizes of the pool. The cost is the mapped and
+//! resident memory of the pool's tables, and the time of each call.
 //!
 //! `cargo run --release -p pageset --example reserved`
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pageset::{Fork, Order, Pool, ReturnPolicy, Worker};
 
-/// Resident bytes of this process, without those of files, such as its code.
+/// Resident bytes of this process, without the bytes of files, such as the program's code.
 fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages: Vec<u64> = statm.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;

@@ -1,6 +1,6 @@
 //! Reads a file by io_uring into blocks of a pool. The whole pool is registered as one buffer: the ring pins
-//! the buffer once, so no read pins or copies pages. If the system does not allow io_uring, the program says
-//! so and ends with success.
+//! the buffer once, so no read pins or copies pages. If the system does not allow io_uring, the program
+//! prints the reason and ends with success.
 //!
 //! `cargo run -p pageset --example ring_reader`
 

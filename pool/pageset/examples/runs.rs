@@ -1,5 +1,6 @@
-//! Prints how much of a pool runs of one length can fill, and the time to allocate a run. Measures an empty
-//! pool, and a pool where the program has freed every second run and allocates as many again.
+//! For each of several lengths, allocates runs until no run fits. Prints the filled share of the pool, and
+//! the time for a run. For each length, also frees every second run, allocates runs again until no run fits,
+//! and prints both numbers again.
 //!
 //! `cargo run --release -p pageset --example runs`
 
@@ -7,7 +8,8 @@ use std::time::Instant;
 
 use pageset::{Pages, Pool, ReturnPolicy, Worker};
 
-/// Allocates runs of this many pages until none is left. Returns the mean nanoseconds of a run.
+/// Allocates runs of `pages` pages until no run fits. Returns the mean time to allocate a run, in
+/// nanoseconds.
 fn fill<'p>(pool: &'p Pool, pages: usize, runs: &mut Vec<Pages<'p>>) -> f64 {
     let (begun, before) = (Instant::now(), runs.len());
     while let Ok(run) = pool.alloc_exact(pages) {

@@ -1,6 +1,6 @@
 //! Measures the pool: `cargo run --profile dist -p pageset --example speed`. Prints medians of 15 runs. A row
-//! has the nanoseconds of an allocation and its free together, or of one of the two if the row's name says
-//! so.
+//! has the nanoseconds of an allocation and its free together, unless the row's name says that only one of
+//! the two was measured.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -162,8 +162,8 @@ fn full(live_percent: usize) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Measures how long it takes to allocate 128 MiB, touch each page and free the pages. Compares this time
-/// with the time to map, touch and unmap 128 MiB.
+/// Measures how long it takes to allocate 128 MiB, touch each page and free the pages. Compares the pool's
+/// time with the time to map, touch and unmap 128 MiB.
 fn touch_cycles() -> Result<(), Box<dyn std::error::Error>> {
     const BYTES: usize = 128 << 20;
     let pool = Pool::builder().size(BYTES).returns(no_thread()).build()?;

@@ -13,7 +13,7 @@ const FRAMES: usize = 16_384;
 const PACKETS: usize = 2_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The kernel pins the frames, so every address has to keep its page.
+    // The kernel pins the frames of a UMEM, so every address of the pool has to keep its page.
     let pool = Pool::builder().size(FRAMES * PAGE_BYTES).pinned().build()?;
     // Page faults while packets arrive would lose some packets.
     let threads = NonZeroUsize::new(2).ok_or("threads")?;

@@ -18,8 +18,8 @@ const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 /// The running thread.
 pub(crate) struct Background {
     /// The thread returns its end of the start channel, so that the joining thread frees the channel.
-    /// ThreadSanitizer does not see the atomics of the standard library. ThreadSanitizer would therefore
-    /// report a race if the pool's thread freed memory that the starting thread allocated.
+    /// ThreadSanitizer does not see the atomics of the standard library, and would report a race if the
+    /// pool's thread freed memory that the starting thread allocated.
     thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn start(inner: &Shared<Inner>) -> io::Result<Self> {
         let of_thread = inner.clone();
-        // The stop of an earlier thread of the pool may have left this flag set.
+        // The stop of an earlier thread of the pool may have left the flag `ends` set.
         inner.capacity.bell.ends.store(false, SeqCst);
         let (begun, has_begun) = sync_channel(1);
         let work = move || {
@@ -39,8 +39,8 @@ impl Background {
             begun
         };
         let thread = without_signals(|| thread::Builder::new().name("pageset".into()).spawn(work))?;
-        // Wait until the thread runs. A new thread makes some system calls at its start. The program may
-        // install a filter that denies these calls as soon as its pool is built.
+        // Wait until the thread runs. A new thread makes some system calls at its start. As soon as its pool
+        // is built, the program may install a filter that denies the calls of a thread's start.
         let _ = has_begun.recv();
         Ok(Self { thread, inner: inner.clone() })
     }

@@ -1,7 +1,8 @@
 //! The base: the allocator behind the arrays, and the only module that uses `pageset-blocks`. The base has
 //! all frames that no user and no array has.
 //!
-//! The pool numbers its frames from its start, with 32 bits. The allocator's numbers have 64 bits.
+//! The pool numbers its frames from the pool's start, with 32 bits. The allocator's frame numbers have 64
+//! bits.
 
 use std::ops::Range;
 use std::sync::MutexGuard;
@@ -51,13 +52,13 @@ pub(crate) struct Base {
 pub(crate) struct Held<'a>(#[expect(dead_code, reason = "only held")] MutexGuard<'a, Frames>);
 
 /// Keeps the lock on a cache line of its own. A waiting thread reads the lock again and again. Each read
-/// would take other data on the same line away from the holder of the lock.
+/// would take other data on the same cache line away from the holder of the lock.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// The fields that every refill and flush of single pages changes come first, so that they share few cache
-/// lines. If two CPUs use the base in turn, each of these lines moves from one CPU's cache to the other's
-/// each time.
+/// The fields that every refill and flush of single pages changes come first, so that these fields lie on few
+/// cache lines. If two CPUs use the base in turn, each of these cache lines moves from one CPU's cache to the
+/// other CPU's cache each time.
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
@@ -110,8 +111,8 @@ impl Base {
     }
 
     /// Waits for the lock. The waiting thread spins first, because a thread usually holds the lock for less
-    /// than a microsecond. A thread that sleeps runs again only after 5 to 50 microseconds. (Measured on two
-    /// CPUs that free pages in random order.)
+    /// than a microsecond. Measured on two CPUs that free pages in random order, a thread that sleeps runs
+    /// again only after 5 to 50 microseconds.
     fn lock(&self) -> MutexGuard<'_, Frames> {
         for _ in 0..SPINS {
             if let Some(frames) = self.frames.0.try_lock() {
@@ -123,7 +124,7 @@ impl Base {
     }
 
     /// The allocator's number for this CPU. A CPU that appeared after the allocator was built shares the
-    /// number of another CPU, and so its reserved pageblocks.
+    /// number of another CPU, and so the other CPU's reserved pageblocks.
     fn cpu(&self, cpu: usize) -> CpuId {
         CpuId((cpu % self.cpus) as u32)
     }
@@ -137,8 +138,8 @@ impl Base {
     /// Allocates contiguous frames. Returns the first frame, which is a multiple of `align`.
     ///
     /// The allocator begins a long run in a pageblock of its own. A run that would waste much of its last
-    /// pageblock begins behind the last such run instead, if the frames there are free. The allocation takes
-    /// the lower of the two places, because a pool uses its lowest memory first.
+    /// pageblock begins behind the last run of the same kind instead, if the frames there are free. The
+    /// allocation takes the lower of the two places, because a pool uses its lowest memory first.
     pub(crate) fn alloc_run(&self, cpu: usize, frames: u32, align: u32) -> Option<u32> {
         let mut state = self.lock();
         let (allocator, cpu, wanted) = (state.allocator.get(), self.cpu(cpu), request(Order::ZERO));
@@ -148,8 +149,8 @@ impl Base {
             let pfns = |first: u32| u64::from(first)..u64::from(first) + u64::from(frames);
             let take = |first| allocator.alloc_range(cpu, pfns(first), &wanted).is_ok();
             if state.next_run < first {
-                // The two places may overlap. No other thread takes either of them, because this thread holds
-                // the lock.
+                // The two places may overlap. No other thread takes frames of either place, because this
+                // thread holds the lock.
                 let freed = allocator.free_range(cpu, pfns(first)).is_ok();
                 if freed && take(state.next_run) {
                     first = state.next_run;
@@ -206,9 +207,9 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Passes blocks of an array on to the next fetch. If the list for the class has no room for all these
-    /// blocks, or if `to_pass` is `false`, frees the blocks instead. Returns the number of double frees:
-    /// blocks that were free already.
+    /// Passes blocks of an array on to the next fetch. Frees the blocks instead if `to_pass` is `false`, or
+    /// if the list for the class has no room for all these blocks. Returns the number of double frees: blocks
+    /// that were free already.
     #[inline]
     pub(crate) fn flush(
         &self,
@@ -234,8 +235,8 @@ impl Base {
         self.lock().passed.frames()
     }
 
-    /// Frees blocks of this class that were passed on, as many as a batch holds. Returns the number of these
-    /// blocks, and the number of blocks among them that were free already.
+    /// Frees blocks of this class that were passed on, as many as a batch holds. Returns the number of blocks
+    /// that the call freed or tried to free, and how many of these blocks were free already.
     pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
         let batch: &mut Batch = &mut Batch::new();
         let mut frames = self.lock();
@@ -253,7 +254,7 @@ impl Base {
         ledger: &Ledger,
     ) -> usize {
         if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
-            // Note zero blocks before they are free, because another thread can then allocate them.
+            // Note zero blocks before the blocks are free, because another thread can allocate free blocks.
             note_zero(class, entries, ledger);
         }
         let (allocator, cpu) = (to.allocator.get(), self.cpu(cpu));
@@ -277,7 +278,7 @@ impl Base {
         self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
     }
 
-    /// Makes the blocks of these frames, which are in use, the blocks of one run.
+    /// Turns the blocks of these frames, which are in use, into the blocks of one run.
     pub(crate) fn join(&self, frames: Range<u32>) {
         let pfns = u64::from(frames.start)..u64::from(frames.end);
         // No other thread gets the frames between the two calls, because this thread holds the lock.
@@ -294,8 +295,8 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// Returns a bit for each frame of a pageblock. The bit is set if the frame is free in the allocator. In
-    /// the allocator, frames of blocks that were passed on are not free.
+    /// Returns a bit for each frame of a pageblock. A frame's bit is set if the frame is free in the
+    /// allocator. In the allocator, frames of blocks that were passed on are not free.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];

@@ -9,8 +9,8 @@ use std::thread::Thread;
 
 use crate::lock::Lock;
 
-/// A ring has no effect in this state. In this state, the pool's thread will scan again anyway, or the pool
-/// has no thread.
+/// In the state `UNHEARD`, a ring has no effect. The pool's thread will scan again anyway, or the pool has no
+/// thread.
 const UNHEARD: u8 = 0;
 /// The thread is scanning, and no thread has rung since the scan began.
 const LISTENING: u8 = 1;
@@ -20,10 +20,11 @@ const ASLEEP: u8 = 2;
 /// Wakes the pool's thread when a slow path has changed the number of charged frames, or the policy for idle
 /// memory.
 ///
-/// Race: a slow path changes the number of charged frames, then rings. The pool's thread begins to listen,
-/// then scans, then falls asleep unless a ring came since it began to listen. Either the scan sees the
-/// changed number, or the thread sees the ring. The reasoning requires that all threads see these accesses in
-/// one order, so all these accesses are sequentially consistent.
+/// Race: the pool's thread is about to sleep, while a slow path changes the number of charged frames and then
+/// rings. The pool's thread listens, then scans, and then sleeps unless a ring came meanwhile. Either the
+/// scan sees the changed number of charged frames, or the pool's thread sees the ring. All threads must see
+/// the accesses of this number and of the bell's state in one order, so these accesses are sequentially
+/// consistent.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: Lock<Option<Thread>>,

@@ -22,7 +22,7 @@ use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
-/// The most bytes of a pool: 4 TiB. With this limit, a frame number fits into 30 bits.
+/// The most bytes of a pool: 4 TiB. In a pool of at most 4 TiB, a frame number fits into 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
 /// The origin of the memory.
@@ -71,10 +71,10 @@ impl Builder {
     }
 
     /// Sets the pool's size in bytes, a multiple of the backing's page size. Default: 1 GiB. The pool maps
-    /// address space of this size, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. To align
-    /// the memory, building reserves 4 MiB more for a moment (1 GiB more for a pool of at least 1 GiB, if
-    /// there is room). A page takes memory when it is first touched. With [`Backing::Hugetlb`] or
-    /// [`Residency::Locked`], building takes all memory at once.
+    /// address space of the size `bytes`, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables.
+    /// To align the memory, building reserves 4 MiB more for a moment (1 GiB more for a pool of at least 1
+    /// GiB, if there is room). A page takes memory when the program first touches the page. With
+    /// [`Backing::Hugetlb`] or [`Residency::Locked`], building takes all memory at once.
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
@@ -97,8 +97,8 @@ impl Builder {
         self
     }
 
-    /// Uses the caller's memory instead of the system's. The pool never unmaps this memory or gives it back
-    /// to the system, and does not rely on its contents. When the pool is dropped, it undoes
+    /// Uses the caller's memory instead of the system's. The pool never unmaps the caller's memory or gives
+    /// it back to the system, and does not rely on its contents. Dropping the pool undoes
     /// [`Self::residency`], [`Self::numa`] and [`Self::fork`]: the memory is unlocked, bound to no node, and
     /// visible to children again.
     ///
@@ -151,13 +151,14 @@ impl Builder {
         self
     }
 
-    /// Makes a pool that gives no page back to the system. So an address that has a page keeps this page
-    /// until the pool is dropped. Use `pinned` for a pool that is registered as a whole: buffers of io_uring,
-    /// a memory region of RDMA, the UMEM of AF_XDP, memory of vhost or VFIO.
+    /// Makes a pool that gives no page back to the system. So an address that has a page keeps its page until
+    /// the pool is dropped. Use `pinned` for a pool that is registered as a whole: buffers of io_uring, a
+    /// memory region of RDMA, the UMEM of AF_XDP, memory of vhost or VFIO.
     ///
-    /// The registration pins the pages that the pool has at that moment. When a pool gives memory back and
-    /// uses the addresses again, the system puts other pages at these addresses. The device still uses the
-    /// pinned pages: the device reports success and the right length, but the program reads other bytes.
+    /// A registration pins the pages that the pool has at the moment of the registration. When a pool gives
+    /// memory back and uses the addresses again, the system puts other pages at these addresses. The device
+    /// still uses the pinned pages: the device reports success and the right length, but the program reads
+    /// other bytes.
     ///
     /// A pinned pool gives no memory back: not by its thread, not by [`Pool::tick`], [`Pool::trim`],
     /// [`Pool::resize`] or [`Pages::discard`](crate::Pages::discard), and not when memory is short. A pinned
@@ -167,7 +168,7 @@ impl Builder {
     ///
     /// The program itself must do two things. First, set [`Fork::Hide`], because before Linux 5.12 the
     /// parent's first write after a fork may put a copy of the page behind its address. Second, free pages
-    /// only after the device has finished with them.
+    /// only after the device has finished with the pages.
     #[must_use]
     pub fn pinned(mut self) -> Self {
         self.is_pinned = true;
@@ -213,8 +214,8 @@ impl Builder {
     ///
     /// To start the pool's thread, the standard library uses the heap and maps memory. The standard library
     /// ends the program if the heap is exhausted, or if the process may have no more mappings
-    /// (`vm.max_map_count`, after some 20 000 pools). With [`Worker::None`], `build` returns an error in both
-    /// cases.
+    /// (`vm.max_map_count`, after some 20 000 pools). With [`Worker::None`], `build` starts no thread, and
+    /// returns an error if the heap or the number of mappings is exhausted.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
@@ -291,8 +292,8 @@ impl Builder {
     fn giveback(&self, backing: Backing) -> Giveback {
         match (self.source, backing) {
             _ if self.residency == Residency::Locked => Giveback::Never,
-            // Do not give hugetlb pages back. Another program could take such a page, and the pool could not
-            // get the page again.
+            // Do not give hugetlb pages back. Another program could take a hugetlb page that went back, and
+            // the pool could not get the page again.
             (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,
             _ => Giveback::DontNeed,

@@ -8,7 +8,7 @@ use pageset_core::{ConfigError, Order, Violation};
 use crate::Numa;
 use crate::heap::HeapExhausted;
 
-/// Ends a message about NUMA nodes: the system lists the nodes in this file.
+/// The end of messages about NUMA nodes: it names the file where the system lists the nodes.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 
 /// Why an allocation failed.
@@ -35,7 +35,7 @@ pub enum AllocError {
     BadCount,
     /// The alignment is no power of two.
     BadAlign,
-    /// No run of this many contiguous pages is free, even after every cache was emptied. This error is for
+    /// No run of this many contiguous pages is free, even after every cache was emptied. `NoRun` is only for
     /// counts larger than the largest block.
     NoRun {
         /// The wanted number of pages.
@@ -97,15 +97,15 @@ pub enum ValidateError {
     WouldBlock,
     /// The check of the base, the allocator behind the arrays, found a violation.
     Base(Violation),
-    /// A block in a CPU's array is not an allocated block of this order in the base, or the base keeps the
-    /// same block for the next refill.
+    /// A block in a CPU's array is not an allocated block of the order `order` in the base, or the base keeps
+    /// the same block for the next refill.
     NotAllocated {
         /// The block's first page, counted from the pool's start.
         page: u32,
         /// The block's order.
         order: Order,
     },
-    /// Two blocks in arrays contain this page.
+    /// Two blocks in arrays contain the page `page`.
     Doubled {
         /// The page, counted from the pool's start.
         page: u32,

@@ -27,8 +27,8 @@ thread_local! {
 pub(crate) struct Inside {
     depth: usize,
     /// The content of the slot before this thread entered the pool. A signal handler may interrupt the thread
-    /// after it has written the slot and before it changes `depth`. The handler then uses the same slot, and
-    /// restores the content when it leaves its pool.
+    /// after the thread has written the slot and before the thread changes `depth`. An interrupting handler
+    /// uses the same slot, and restores the slot's content when the handler leaves its pool.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }

@@ -3,8 +3,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A lock that a panic of its holder does not poison. After such a panic, `validate` can check whether the
-/// pool's data is consistent.
+/// A lock that a panic of its holder does not poison. After a panic of the holder, `validate` can check
+/// whether the pool's data is consistent.
 #[derive(Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 

@@ -63,14 +63,14 @@ pub enum Numa {
 /// How a child of `fork` sees the pool's memory.
 ///
 /// # What a child may do
-/// A child, and its own children, can only read a pool. No operation in a child waits for a lock, because a
-/// thread of the parent may have held the lock at the fork, and this thread does not exist in the child. No
-/// operation in a child changes memory, because the child has only a copy of the metadata: a page that is
-/// free in the copy may be in use in the parent. The rules are:
+/// A child, and its own children, can only read a pool. No operation in a child waits for a lock. A thread of
+/// the parent may have held the lock at the fork, and this thread does not exist in the child. No operation
+/// in a child changes memory, because the child has only a copy of the metadata. A page that is free in the
+/// child's copy may be in use in the parent. The rules are:
 ///
-/// - Pages can be read as the variants below say. Pages of a memfd and of hugetlb are the parent's own
-///   memory. The program answers for its child's writes to these pages. [`Pool::memfd`](crate::Pool::memfd)
-///   gives the rules.
+/// - A child can read pages as the variants of `Fork` say. Pages of a memfd and of hugetlb are the parent's
+///   own memory. The program is responsible for its child's writes to pages of a memfd and of hugetlb.
+///   [`Pool::memfd`](crate::Pool::memfd) gives the rules.
 /// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
 ///   [`AllocError::Forked`](crate::AllocError::Forked).
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
@@ -83,13 +83,13 @@ pub enum Numa {
 /// - Dropping the [`Pool`](crate::Pool) does nothing. The pool's memory stays mapped in the child until the
 ///   child ends or runs another program.
 ///
-/// [`Pool::take_over`](crate::Pool::take_over) ends these limits for the child of a parent that has ended, if
-/// the pool was built with [`Fork::HandOver`].
+/// [`Pool::take_over`](crate::Pool::take_over) ends the limits of a child whose parent has ended, if the pool
+/// was built with [`Fork::HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
     /// The child sees a copy as of the fork. A memfd is not copied: the child shares the parent's memory. For
     /// hugetlb this choice is refused. If no huge page were left for a copy, the system would take the
-    /// child's page away, and kill the child when it reads the page.
+    /// child's page away. The system would kill the child at its next read of the page.
     Copy,
     /// The child does not see the memory, and the fork is faster. In the child, the pool's addresses are not
     /// mapped, or the child has mapped other memory at these addresses.
@@ -117,13 +117,13 @@ pub enum FastPath {
     /// Restartable sequences if the system has them, the environment variable `PAGESET_RSEQ` is not `0`, and
     /// no memory checker (AddressSanitizer, ThreadSanitizer, valgrind) watches the process. Otherwise locks.
     Auto,
-    /// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for this lock.
+    /// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for a CPU's lock.
     Locks,
 }
 
-/// How idle memory goes back to the system, and which thread gives it back.
+/// How idle memory goes back to the system, and which thread gives idle memory back.
 ///
-/// Start from the default, and change it by its methods or field by field:
+/// Start from the default policy, and change the policy by its methods or field by field:
 ///
 /// ```
 /// use pageset::{ReturnPolicy, Worker};
@@ -134,17 +134,17 @@ pub enum FastPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReturnPolicy {
-    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
-    /// Default: 100 ms.
+    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found the
+    /// pageblock free. Default: 100 ms.
     pub interval: Duration,
     /// The most bytes of whole pageblocks that scans give back in one second. But each scan may give back at
     /// least one pageblock. A second limit of the same size applies to free parts of pageblocks
     /// ([`part_bytes`](Self::part_bytes)). Default: 4 GiB.
     pub bytes_per_second: u64,
     /// The bytes of whole free pageblocks (2 MiB) that scans leave resident, so that the next allocations
-    /// need not wait for the system. The lowest pageblocks stay, because the pool uses them first. `None`
-    /// keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and
-    /// [`Pool::resize`](crate::Pool::resize) give these pageblocks back too. Scans also leave memory from
+    /// need not wait for the system. The lowest pageblocks stay, because the pool uses the lowest pageblocks
+    /// first. `None` keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and
+    /// [`Pool::resize`](crate::Pool::resize) give kept pageblocks back too. Scans also leave memory from
     /// [`Pool::populate`](crate::Pool::populate). If no memory may go back, see
     /// [`Builder::pinned`](crate::Builder::pinned).
     pub keep_bytes: Option<u64>,
@@ -163,8 +163,8 @@ pub struct ReturnPolicy {
     ///
     /// Set `part_bytes` for caches that evict pages at scattered addresses. With 0, each page in use may keep
     /// its whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a
-    /// system call of about a microsecond. Each page of such a part costs a page fault when it is used again.
-    /// A transparent huge page that loses a part stays split into small pages.
+    /// system call of about a microsecond. Each page that went back costs a page fault at its next use. A
+    /// transparent huge page that loses a part stays split into small pages.
     pub part_bytes: u64,
 }
 
@@ -185,7 +185,7 @@ pub enum Prezero {
     /// The pool clears no pages in advance. `alloc_zeroed` clears every block that is not known to be zero.
     Off,
     /// Each scan clears up to this many free pageblocks (2 MiB). A cleared pageblock stays resident until a
-    /// scan gives it back as idle memory.
+    /// scan gives the pageblock back as idle memory.
     Blocks(u32),
 }
 
@@ -217,7 +217,7 @@ impl ReturnPolicy {
 
 impl Default for ReturnPolicy {
     /// By default, a thread scans every 100 ms. The thread gives back at most 4 GiB of pageblocks a second,
-    /// keeps 2 % of the pool (at most 32 MiB), and clears no pages in advance.
+    /// and keeps 2 % of the pool (at most 32 MiB). The thread clears no pages in advance.
     ///
     /// The numbers are guesses. With a scan every 100 ms, memory goes back within a second after a burst.
     /// Giving 4 GiB back takes about 20 µs for each of 2000 pageblocks, so 4 GiB a second take 4 % of one

@@ -1,6 +1,6 @@
 //! Keeps blocks that flushes took out of arrays, until a refill takes them or the pool frees them in the
-//! allocator. If one thread frees blocks and another thread allocates, the blocks pass through these lists,
-//! and the allocator has no work.
+//! allocator. If one thread frees blocks and another thread allocates, the blocks pass through the lists of
+//! `Passed`, and the allocator has no work.
 
 use crate::arrays::{Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
@@ -8,12 +8,12 @@ use crate::sys::checkers;
 
 /// The number of lists: blocks of all classes can be passed on.
 const CLASSES: usize = Class::COUNT;
-/// The number of flushes (each half an array) that the list of a class has room for. The number is small,
+/// The number of flushes (each half an array) that the list of a class has room for. `HALVES` is small,
 /// because waiting blocks cannot merge into larger blocks.
 const HALVES: usize = 2;
 /// The number of flushes that the list of pageblocks has room for. Pageblocks need not merge into larger
 /// blocks. The list of pageblocks also has room for at most 1/`PAGEBLOCK_SHARE` of the pool, because requests
-/// of other classes cannot use the blocks in this list.
+/// of other classes cannot use waiting pageblocks.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 

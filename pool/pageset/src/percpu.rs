@@ -1,5 +1,5 @@
 //! The arrays of a pool. A thread changes its CPU's array by a restartable sequence. If the system does not
-//! support such sequences, a lock for each CPU protects the arrays.
+//! support restartable sequences, a lock for each CPU protects the arrays.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -28,8 +28,8 @@ pub(crate) struct PerCpu {
     refused: AtomicU32,
     /// The number of CPUs that the process may use.
     cpus: usize,
-    /// Tells memory checkers such as AddressSanitizer which pages are in use. A pool under such a tool uses
-    /// no restartable sequences, because the tool cannot follow them.
+    /// Tells memory checkers such as AddressSanitizer which pages are in use. A pool under a memory checker
+    /// uses no restartable sequences, because the memory checker cannot follow restartable sequences.
     checked: Option<Checked>,
 }
 
@@ -52,7 +52,7 @@ impl PerCpu {
     }
 
     /// Sets the capacities of the arrays again if the free memory has halved or doubled since the last time,
-    /// or if the share has grown. Each allocation or free that an array cannot serve calls this function.
+    /// or if the share has grown. Each allocation or free that an array cannot serve calls `fit`.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -66,15 +66,15 @@ impl PerCpu {
     }
 
     /// Counts a call, and lets the share grow at the end of a period. A period that reaches its end had few
-    /// refused requests, because [`note_shortage`](Self::note_shortage) begins a new period when it shrinks
-    /// the share.
+    /// refused requests, because [`note_shortage`](Self::note_shortage) begins a new period when
+    /// `note_shortage` shrinks the share.
     ///
     /// Race: two threads count at once, or a thread counts while another thread shrinks the share. As a
-    /// result of the race, a call is not counted, or the share is one step too large. A call that is not
-    /// counted and a share that is one step too large are harmless.
+    /// result of the race, a call is not counted, or the share is one step too large. Both results are
+    /// harmless.
     #[inline]
     fn has_grown(&self) -> bool {
-        /// The number of calls of `fit` in a period, which take about 2 ms. (A guess.)
+        /// A period is this number of calls of `fit`, and lasts about 2 ms. The number is a guess.
         const PERIOD: u32 = 16384;
         let calls = self.calls.load(Relaxed) + 1;
         self.calls.store(calls % PERIOD, Relaxed);
@@ -91,9 +91,9 @@ impl PerCpu {
     /// refused in one period, makes the arrays smaller.
     #[cold]
     pub(crate) fn note_shortage(&self, free: u64) {
-        /// This number of refused requests in a period makes the arrays smaller. With `MANY` = 1, a pool of
-        /// 64 MiB with 75 % in use had no arrays half of the time, and did not refuse fewer requests.
-        /// (Decision 0039.)
+        /// With `MANY` refused requests in a period, the arrays get smaller. With `MANY` = 1, a pool of 64
+        /// MiB with 75 % in use had no arrays half of the time, and did not refuse fewer requests. (Decision
+        /// 0039.)
         const MANY: u32 = 4;
         if self.refused.fetch_add(1, Relaxed) + 1 >= MANY {
             self.halvings.store(self.share().shrunk().halvings, Relaxed);
@@ -103,8 +103,8 @@ impl PerCpu {
         }
     }
 
-    /// Sets the capacities for this amount of free memory. O(CPUs), so `fit` calls this function only after a
-    /// large change.
+    /// Sets the capacities of the arrays for `free` free frames. O(CPUs), so `fit` calls this function only
+    /// after a large change.
     #[cold]
     fn fit_all(&self, free: u64) {
         self.fitted.store(free, Relaxed);
@@ -189,7 +189,7 @@ impl PerCpu {
         {
             return is_pushed;
         }
-        // Check the area first: without sequences, the stack is not needed.
+        // Check `area` first, because a pool without sequences does not need the stack.
         if let Some(area) = self.area
             && let Some(stack) = span.stack()
         {
@@ -231,7 +231,7 @@ impl PerCpu {
     }
 
     /// Whether the arrays of this class have room for two blocks or more. A refill of an array with room for
-    /// only one block would cost more than it saves.
+    /// only one block would cost more than the refill saves.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.cap(class) > 1
     }
@@ -274,8 +274,8 @@ impl PerCpu {
         if self.area.is_some() {
             let old = self.hot.swap();
             if !membarrier::restart_all() {
-                // The kernel allowed this call when the pool was built, so a filter of system calls was
-                // installed since. Put the old set into use again. Its blocks are untouched.
+                // The kernel allowed membarrier(2) when the pool was built, so a filter of system calls was
+                // installed since. Put the old set into use again. The blocks of the old set are untouched.
                 self.hot.swap();
                 return false;
             }
@@ -307,7 +307,8 @@ impl PerCpu {
     /// Makes the arrays usable in a child that takes the pool over. The arrays become empty.
     pub(crate) fn take_over(&self) {
         if self.area.is_some() {
-            // Ignore a refusal: the kernel will then refuse drains too, and the pool counts refused drains.
+            // Ignore a refusal of the kernel: the kernel will later refuse drains too, and the pool counts
+            // refused drains.
             membarrier::register();
         }
         self.hot.take_over();
@@ -354,7 +355,8 @@ mod tests {
     use crate::arrays::ArraySet;
 
     /// Regression test. An array can hold more blocks than its capacity after the capacity has shrunk. A
-    /// refill of such an array overwrote the next array, and changed that array's number of blocks.
+    /// refill of an array above its capacity overwrote the next array, and changed the next array's number of
+    /// blocks.
     #[test]
     fn an_array_that_is_fuller_than_its_capacity_takes_nothing() {
         let mut first = CpuSet::new();

@@ -1,5 +1,5 @@
-//! Memory for the base's tables. The table of rows has an entry for each pageblock, and the system provides
-//! the table's memory page by page when the pages are used.
+//! Memory for the base's tables. The table of rows has an entry for each pageblock. The system provides the
+//! memory of the table of rows page by page, when the pages are used.
 
 use pageset_blocks::{Alone, BlockAllocator, Rows, TableCounts, Tables};
 use pageset_core::Config;
@@ -29,8 +29,8 @@ impl Allocator {
         let counts = TableCounts::for_config(config)?;
         let mut rows = Zeros::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
-        // SAFETY: `build` is generic over the lifetime, so it cannot keep the rows. Only the allocator has
-        // them, and by the invariant the allocator is dropped before them.
+        // SAFETY: `build` is generic over the lifetime, so `build` cannot keep the rows. Only the allocator
+        // has the rows, and by the invariant the allocator is dropped before the rows.
         let lent = unsafe { rows.lend() };
         let tables = Tables::with_rows(lent.into(), config)?;
         let bytes = tables.bytes();

@@ -47,7 +47,7 @@ mod filter {
         ]);
     }
 
-    /// Makes the kernel end the process at any call except these.
+    /// Makes the kernel end the process at any call except the given `calls`.
     pub(super) fn allow_only(calls: &[libc::c_long]) {
         let mut program = vec![LOAD_CALL];
         for call in calls {
@@ -59,7 +59,7 @@ mod filter {
 
     fn install(program: &[libc::sock_filter]) {
         let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-        // SAFETY: takes numbers only.
+        // SAFETY: `prctl` takes numbers only.
         let outcome = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         assert_eq!(outcome, 0, "{}", io::Error::last_os_error());
         let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
@@ -210,7 +210,7 @@ fn listed(row: &str) -> Vec<libc::c_long> {
     names.map(number_of).collect()
 }
 
-/// The calls that the page may name, with their numbers.
+/// The system calls that the guide's page may name, with their numbers.
 const NUMBERS: [(&str, libc::c_long); 33] = [
     ("clone", libc::SYS_clone),
     ("clone3", libc::SYS_clone3),
@@ -263,8 +263,8 @@ const OF_THE_TEST: [libc::c_long; 7] = [
     libc::SYS_mprotect,
 ];
 
-/// Runs `prepare` and then `work` in a child. The child ends if `work` makes a call that is not in these rows
-/// of the table.
+/// Runs `prepare` and then `work` in a child. The kernel ends the child if `work` makes a call that is not in
+/// the given `rows` of the table.
 fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOnce(T)) {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
@@ -301,7 +301,7 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
             assert!(pools.iter().all(|pool| pool.backing().is_ok()));
         },
     );
-    // If the pool was built before the filter, the program needs fewer calls.
+    // If the program builds its pool before it installs the filter, the filter must allow fewer calls.
     under_a_filter(
         &["every operation", "dropping"],
         || every_kind(Worker::None),
@@ -364,7 +364,7 @@ fn a_call_that_is_not_listed_ends_the_process() {
         &["every operation"],
         || (),
         |()| {
-            // SAFETY: has no arguments.
+            // SAFETY: `getppid` has no arguments.
             unsafe { libc::syscall(libc::SYS_getppid) };
         },
     );

@@ -116,7 +116,7 @@ fn forks_in_the_middle_of_the_work_disturb_nobody() {
             }
             for _ in 0..20 {
                 // Locks that threads of the parent held at the fork stay locked in the child. The child must
-                // not wait for these locks.
+                // not wait for a lock that stays locked.
                 let status =
                     in_child(|| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked));
                 assert_eq!(status, 0);
@@ -137,7 +137,7 @@ fn two_processes_see_the_same_memory() {
     let (fd, offset) = (unsafe { pool.memfd() }.unwrap().as_raw_fd(), pages.offset());
     let status = in_child(|| {
         use std::os::unix::fs::FileExt;
-        // The second process knows only a file and an offset.
+        // The child uses only a file and an offset.
         let file =
             std::fs::File::options().read(true).write(true).open(format!("/proc/self/fd/{fd}")).unwrap();
         let mut bytes = [0; 8];
@@ -149,8 +149,8 @@ fn two_processes_see_the_same_memory() {
     assert_eq!(pages[..8], [2; 8]);
 }
 
-/// Tests a parent that allocates pages after the fork, although the pages are free in the child's copy of the
-/// metadata. The child then trims the pool.
+/// Tests a child that trims the pool after its parent has allocated pages. In the child's copy of the
+/// metadata, these pages are free.
 #[test]
 fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     for returns in [ReturnPolicy::default(), ReturnPolicy::default().with_worker(Worker::None)] {
@@ -265,7 +265,7 @@ fn a_region_that_was_hidden_is_seen_again_when_its_pool_ends() {
     let builder = unsafe { Pool::builder().region(region, 4 * MIB) };
     drop(builder.fork(Fork::Hide).build().unwrap());
     let status = in_child(|| {
-        // SAFETY: the region is `memory`'s again.
+        // SAFETY: the pool was dropped, so only `memory` has the region again.
         let _ = unsafe { region.read_volatile() };
     });
     assert_eq!(status, 0, "a touch of what is hidden is a signal");

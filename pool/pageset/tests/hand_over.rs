@@ -160,7 +160,7 @@ fn a_child_without_the_agreement_is_refused() {
     }
 }
 
-/// Tests a fork by a direct system call. Before such a fork, no handler takes the pool's locks.
+/// Tests a fork by a direct system call. Before a direct system call, no handler takes the pool's locks.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fork_that_the_c_library_does_not_see_is_refused() {
@@ -212,7 +212,7 @@ fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
                     use_all(pool, blocks, FRAMES);
                     says.write_all(b"done").unwrap();
                 });
-                // SAFETY: the call ends the owner and its threads.
+                // SAFETY: `_exit` ends the owner and its threads.
                 unsafe { libc::_exit(0) };
             });
         }
@@ -240,8 +240,8 @@ fn memory_that_is_not_copied_is_refused() {
     }
 }
 
-/// Regression test. A forking thread empties the arrays while another thread validates the pool. `validate`
-/// then found fewer blocks in arrays than it expected.
+/// Regression test. A forking thread empties the arrays while another thread validates the pool. In this
+/// race, `validate` found fewer blocks in arrays than expected.
 #[test]
 fn a_fork_of_another_thread_does_not_disturb_a_validation() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);

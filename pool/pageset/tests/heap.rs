@@ -1,5 +1,6 @@
 //! Tests a pool while the program's heap is exhausted. For every n, the heap's allocator fails the n-th
-//! allocation of a thread. The file is a test target of its own, because it replaces the global allocator.
+//! allocation of a thread. The file is a test target of its own, because the file replaces the global
+//! allocator.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,16 +18,16 @@ use pageset::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fails {
     None,
-    /// The allocation after this number of successful allocations.
+    /// Only one allocation fails: the allocation after the given number of successful allocations.
     One(usize),
-    /// All allocations after this number of successful allocations.
+    /// All allocations fail after the given number of successful allocations.
     From(usize),
 }
 
 thread_local! {
     static FAILS: Cell<Fails> = const { Cell::new(Fails::None) };
     static FAILED: Cell<usize> = const { Cell::new(0) };
-    /// The bytes that this thread has allocated, minus the bytes that it has freed.
+    /// The bytes that this thread has allocated, minus the bytes that this thread has freed.
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static BYTES_MAX: Cell<isize> = const { Cell::new(0) };
 }
@@ -144,7 +145,7 @@ fn use_up(held: &mut Held<'_>, of: u8) {
     }
 }
 
-/// All operations that need no memory of the heap.
+/// All operations of a pool that need no memory of the heap.
 const OPERATIONS: [Operation; 21] = [
     ("alloc order 0", |held| use_up(held, 0)),
     ("alloc order 2", |held| use_up(held, 2)),
@@ -196,8 +197,8 @@ const OPERATIONS: [Operation; 21] = [
     ("validate", |held| held.pool.validate().unwrap()),
 ];
 
-/// Tests that an exhausted heap makes no operation of the list fail, because no operation of the list uses
-/// the heap. The list of operations has every way to free pages.
+/// Tests that each operation in `OPERATIONS` succeeds while the heap is exhausted, because these operations
+/// do not use the heap. `OPERATIONS` has every way to free pages.
 #[test]
 fn fault_06_operations_of_a_pool_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {
@@ -290,7 +291,7 @@ fn fault_06_a_report_that_finds_no_heap_is_an_error() {
     assert_eq!(BYTES.get(), bytes);
 }
 
-/// Tests a pool of 1 TiB with a capacity of 64 MiB. The list of a bulk allocation of all pages must have no
+/// Tests a pool of 1 TiB with a capacity of 64 MiB. A bulk allocation of all pages must ask the heap for no
 /// more entries than the capacity has pages.
 #[test]
 fn fault_06_a_list_of_everything_is_as_long_as_the_capacity() {

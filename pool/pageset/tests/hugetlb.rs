@@ -1,5 +1,5 @@
 //! Tests pools of hugetlb pages on a machine that has four huge pages reserved, and may allocate four more.
-//! Each test sets these two numbers and restores them, so only one test runs at a time.
+//! Each test sets the two numbers of huge pages and restores them, so only one test runs at a time.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -19,7 +19,7 @@ fn read(path: &str) -> usize {
     fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Sets the numbers of `KEYS` to 4. When this value is dropped, the numbers get their earlier values.
+/// Sets the numbers of `KEYS` to 4. Dropping a `FourAndFour` gives the numbers their earlier values.
 struct FourAndFour {
     before: [usize; 2],
     _one_at_a_time: MutexGuard<'static, ()>,
@@ -85,12 +85,13 @@ fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
         assert_eq!(pool.trim().returned_bytes, 0);
         while pool.tick().more {}
         assert_eq!((pool.resize(HUGE), pool.resize(pages * HUGE)), (HUGE, pages * HUGE));
-        // Other pools take as many huge pages as they can get, and use these pages.
+        // Other pools take as many huge pages as possible, and use the huge pages.
         let mut others: Vec<_> = (1..=8).rev().filter_map(|count| builder(count).build().ok()).collect();
         others.iter_mut().for_each(|other| drop(fill(other, 2)));
         let error = builder(1).build().unwrap_err();
         assert!(matches!(error, BuildError::HugetlbShortage { wanted: 1, free: Some(0), .. }), "{error:?}");
-        // Touching the pages causes no SIGBUS, and other pools do not change their bytes.
+        // Touching the pages of `pool` causes no SIGBUS, and other pools do not change the bytes of these
+        // pages.
         let blocks = fill(&pool, 3);
         assert_eq!(blocks.len(), pages);
         assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 3)));
@@ -166,8 +167,8 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }
 
-/// Tests a pool that uses a huge page of 1 GiB. After the end of the pool, the system must have this page
-/// again.
+/// Tests a pool that uses a huge page of 1 GiB. After the end of the pool, the system must have the huge page
+/// of 1 GiB again.
 #[test]
 #[ignore = "needs root and 1 GiB of memory that lies together"]
 fn a_pool_takes_pages_of_a_gib_where_there_are_some_and_is_made_of_small_ones_elsewhere() {
@@ -273,7 +274,7 @@ fn what_is_short_of_huge_pages_is_said() {
     let _machine = FourAndFour::set_up();
     let error = builder(9).build().unwrap_err();
     assert_eq!(error.to_string(), "cannot get 9 huge pages: 4 are free (see /proc/sys/vm/nr_hugepages)");
-    // Another mapping reserves free huge pages without using these pages.
+    // Another mapping reserves the free huge pages without using them.
     let bytes = 4 * HUGE;
     let (prot, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB);
     // SAFETY: a new mapping at an address of the kernel's choice.

@@ -42,8 +42,8 @@ fn set_limit(resource: libc::__rlimit_resource_t, bytes: u64) {
 }
 
 /// Tests that a limit of file sizes gives an error and no signal. When the kernel refuses to make a file
-/// larger than the limit, it also sends SIGXFSZ. The pool must hide this signal, because the signal would end
-/// the program.
+/// larger than the limit, the kernel also sends SIGXFSZ. The pool must hide SIGXFSZ, because SIGXFSZ would
+/// end the program.
 #[test]
 fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     if !is_child() {
@@ -51,7 +51,8 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     }
     let states = || {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-        // `SigQ` counts signals of all processes of this user, so another process may change it.
+        // The line `SigQ` counts signals of all processes of this user, so another process may change the
+        // count.
         let of_thread = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"];
         let is_of_signals = |line: &&str| of_thread.iter().any(|name| line.starts_with(name));
         status.lines().filter(is_of_signals).map(str::to_owned).collect::<Vec<_>>()

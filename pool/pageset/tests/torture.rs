@@ -1,5 +1,5 @@
 //! Runs threads that allocate pages, free each other's pages, move to random CPUs, fork, trim and resize.
-//! Every page has a pattern that proves that it has only one owner.
+//! Every page has a pattern that proves that the page has only one owner.
 //!
 //! `PAGESET_SOAK_SECONDS` sets a longer time. `cargo xtask ci night soak` sets this variable.
 
@@ -67,7 +67,7 @@ fn move_to_some_cpu(random: &mut Random) {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
     let mut set = CpuSet::new();
     set.set(random.below(cpus));
-    // The call fails for a CPU that this process may not use, which does no harm.
+    // The call fails for a CPU that this process may not use, and the failure does no harm.
     let _ = sched_setaffinity(None, &set);
 }
 
@@ -259,8 +259,8 @@ fn signal_handlers_may_allocate_from_arrays() {
     static HANDLED: AtomicU64 = AtomicU64::new(0);
 
     extern "C" fn handler(_: libc::c_int) {
-        // This allocation comes from the array. The array is never empty during the test, because the thread
-        // keeps pages in the array.
+        // The handler's allocation comes from the array. The array is never empty during the test, because
+        // the interrupted thread keeps pages in the array.
         if let Some(pool) = POOL.get() {
             drop(pool.alloc(Order::new(1).unwrap()));
             HANDLED.fetch_add(1, Relaxed);

@@ -84,7 +84,7 @@ class Pool:
     """A pool that hands out pages of 4 KiB to 4 MiB. Each CPU has a cache of pages, huge pages back the pool, and
     idle memory goes back to the system unless the pool is ``pinned``.
 
-    The memory stays until neither the pool nor pages of it exist any more. A child of a fork may read the
+    The memory stays until neither the pool nor any of its pages exist any more. A child of a fork may read the
     pages, but in the child most calls on the pool and its pages raise an exception.
     """
 
@@ -114,8 +114,8 @@ class Pool:
         """The file descriptor of a pool with the backing ``memfd`` or hugetlb. The pool closes the descriptor
         at the pool's end.
 
-        Another process can map pages of the file by their ``offset``, but of hugetlb only whole huge pages. The other
-        process must not change free pages.
+        Another process can map pages of the file by their ``offset``, but must map whole huge pages of a hugetlb
+        file. The other process must not change free pages.
         """
     @property
     def start(self) -> int:
@@ -125,8 +125,8 @@ class Pool:
     def alloc(self, order: int = 0, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
         """Allocates a block of ``2**order`` pages, aligned to its size. The order is 0 to 10.
 
-        With ``zeroed``, all bytes are zero. Without ``zeroed``, the contents are unspecified. If no such
-        block is free, the call collects garbage, because reference cycles may hold pages. After the
+        With ``zeroed``, all bytes are zero. Without ``zeroed``, the contents are unspecified. If no block
+        of this order is free, the call collects garbage, because reference cycles may hold pages. After the
         collection, the call waits up to ``timeout`` seconds until another thread frees enough pages.
         """
     def alloc_exact(self, count: int, *, timeout: float | None = None) -> Pages:
@@ -169,7 +169,7 @@ class Pool:
         change.
 
         Returns the number of bytes that are now in huge pages. Before Linux 6.1, and for a pinned pool of small
-        pages, the number is 0.
+        pages, the result is 0.
         """
     def populate(self, size: int | None = None, *, threads: int | None = None, progress: _Progress | None = None) -> int:
         """Makes the first ``size`` bytes of the pool resident until the next ``trim``. Without ``size``, makes the
@@ -185,8 +185,8 @@ class Pool:
         call gave back.
         """
     def resize(self, size: int) -> int:
-        """Takes free memory out of service until at most ``size`` bytes are in service, or puts memory back into
-        service.
+        """Takes free memory out of service until at most ``size`` bytes are in service. With a larger ``size``,
+        puts memory back into service.
 
         The size cannot exceed the size that the pool was built with. Returns the number of bytes in service.
         The result is more than ``size`` if too little memory is free.
@@ -221,7 +221,7 @@ class Pages:
     """Pages of a pool. ``memoryview(pages)`` and ``numpy.frombuffer(pages, ...)`` show their bytes without a copy.
 
     ``free()`` and the end of a ``with`` block free the pages. Otherwise the pool gets the pages when neither this
-    object nor a view of it exists any more.
+    object nor a view of the object exists any more.
     """
 
     @property

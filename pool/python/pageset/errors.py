@@ -1,4 +1,4 @@
-"""Exceptions. Their messages are those of the command ``pageset``."""
+"""Exceptions, with the messages of the command ``pageset``."""
 
 import errno
 

@@ -87,7 +87,7 @@ def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task,
             try:
                 results, took_s = future.result()
             except Error:
-                # The work itself cannot be done: another worker would say the same.
+                # No worker can do this task: another worker would raise the same exception.
                 raise
             except (Exception, CancelledError):
                 if attempt == ATTEMPTS:

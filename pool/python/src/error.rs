@@ -24,7 +24,7 @@ pub(crate) fn raised(error: anyhow::Error) -> PyErr {
     raised_at(error, None)
 }
 
-/// Does the same as [`raised`] for work on the file `path`. The error itself may lack the path.
+/// Does the same as [`raised`] for work on the file `path`. The error itself may have no path.
 pub(crate) fn raised_at(error: anyhow::Error, path: Option<&Path>) -> PyErr {
     let of_system = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(errno);
     let (text, path) = match of_trace(error) {

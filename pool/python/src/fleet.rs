@@ -1,4 +1,4 @@
-//! Advice for many recordings: a line for each, and how many recordings have each answer.
+//! Advice for many recordings: a line for each recording, and how many recordings have each answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ struct Summary<'a> {
     sentences: Vec<String>,
 }
 
-/// A progress that only cancels. The caller counts finished recordings, so it needs no progress within a
-/// recording.
+/// A progress that only cancels. The caller counts finished recordings, so the caller needs no progress
+/// within a recording.
 struct Quiet(Watch);
 
 impl Progress for Quiet {

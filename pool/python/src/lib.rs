@@ -17,7 +17,8 @@
 //! | `number` | whole numbers as arguments |
 //! | `pool`, `pages` | the pool, and pages with the buffer protocol |
 //!
-//! This crate itself computes nothing. The Python part of the package is `pool/python/pageset`.
+//! The crate `pageset-python` itself computes nothing. The Python part of the package is
+//! `pool/python/pageset`.
 #![deny(unsafe_code)]
 
 mod advise;

@@ -1,4 +1,4 @@
-//! Lists the names of policies, machines and workloads, each with a line that describes it.
+//! Lists the names of policies, machines and workloads, each name with a line of description.
 
 use pageset_core::POLICIES;
 use pageset_study::load::Workload;

@@ -15,7 +15,7 @@ use crate::pool::file_of;
 
 /// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` show their bytes without a copy.
 /// `free()` and the end of a `with` block free the pages. Otherwise the pool gets the pages when neither the
-/// object nor a view of it exists any more.
+/// object nor a view of the object exists any more.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pages {
     state: Mutex<State>,
@@ -151,7 +151,7 @@ impl Pages {
     }
 
     /// The descriptor of the pool's file, if the pool's backing is `memfd` or hugetlb. Another process finds
-    /// these pages in the file by their `offset`.
+    /// the pages in the file by their `offset`.
     fn fileno(&self) -> PyResult<RawFd> {
         let state = self.state();
         let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));
@@ -168,8 +168,8 @@ impl Pages {
         slf
     }
 
-    /// Frees the pages now, or when their last view ends. Never raises an exception, because a new exception
-    /// would hide an exception of the `with` block.
+    /// Frees the pages now, or when the last view of the pages ends. Never raises an exception, because a new
+    /// exception would hide an exception of the `with` block.
     fn __exit__(&self, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
         let mut state = self.state();
         state.is_left = true;

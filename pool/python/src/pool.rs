@@ -20,8 +20,8 @@ use crate::work::{Interrupted, run};
 /// A pool that hands out pages of 4 KiB to 4 MiB. Each CPU has a cache of pages, huge pages back the pool,
 /// and idle memory goes back to the system unless the pool is `pinned`.
 ///
-/// The memory stays until neither the pool nor pages of it exist any more. A child of a fork may read the
-/// pages, but in the child most calls on the pool and its pages raise an exception.
+/// The memory stays until neither the pool nor any of its pages exist any more. A child of a fork may read
+/// the pages, but in the child most calls on the pool and its pages raise an exception.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pool(Arc<pageset::Pool>);
 
@@ -93,8 +93,8 @@ impl Pool {
     }
 
     /// The file descriptor of a pool whose backing is `memfd` or hugetlb. The pool closes the descriptor at
-    /// the pool's end. Another process can map pages of the file by their `offset`, but of hugetlb only whole
-    /// huge pages. The other process must not change free pages.
+    /// the pool's end. Another process can map pages of the file by their `offset`, but must map whole huge
+    /// pages of a hugetlb file. The other process must not change free pages.
     fn fileno(&self) -> PyResult<RawFd> {
         file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd or hugetlb has a file"))
     }
@@ -108,8 +108,8 @@ impl Pool {
     /// Allocates a block of `2**order` pages, aligned to its size. The order is 0 to 10. With `zeroed`, all
     /// bytes are zero. Without `zeroed`, the contents are unspecified.
     ///
-    /// If no such block is free, the call collects garbage, because reference cycles may hold pages. After
-    /// the collection, the call waits up to `timeout` seconds until another thread frees enough pages.
+    /// If no block of this order is free, the call collects garbage, because reference cycles may hold pages.
+    /// After the collection, the call waits up to `timeout` seconds until another thread frees enough pages.
     #[pyo3(
         signature = (order=Whole(0), *, zeroed=false, timeout=None),
         text_signature = "($self, order=0, *, zeroed=False, timeout=None)"
@@ -189,8 +189,8 @@ impl Pool {
                 py.import("gc")?.call_method0("collect")?;
             }
             let mut more = Vec::new();
-            // An error of this call means only that no further page is free. The caller gets the pages that
-            // were allocated before.
+            // An error of `alloc_bulk` means only that no further page is free. The caller gets the pages
+            // that were allocated before.
             let _ = py.detach(|| self.0.alloc_bulk(count - pages.len(), &mut more));
             pages.extend(more.into_iter().map(|page| Pages::new(page.into_owned(&self.0))));
         }
@@ -231,7 +231,7 @@ impl Pool {
     }
 
     /// Asks the system to replace the pool's small pages by huge pages, also for `memfd`. Contents do not
-    /// change. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and
+    /// change. Returns the number of bytes that are now in huge pages. The result is 0 before Linux 6.1, and
     /// for a pinned pool of small pages.
     fn collapse(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
@@ -281,9 +281,9 @@ impl Pool {
         Ok(py.detach(|| self.0.tick()).returned_bytes)
     }
 
-    /// Takes free memory out of service until at most `size` bytes are in service, or puts memory back into
-    /// service, up to the size that the pool was built with. Returns the number of bytes in service. The
-    /// result is more than `size` if too little memory is free.
+    /// Takes free memory out of service until at most `size` bytes are in service. With a larger `size`, puts
+    /// memory back into service, up to the size that the pool was built with. Returns the number of bytes in
+    /// service. The result is more than `size` if too little memory is free.
     fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
         self.check_process()?;
         Ok(py.detach(|| self.0.resize(size.0)))

@@ -66,7 +66,7 @@ pub(crate) fn record(
             if watch.is_cancelled() { Going::End } else { Going::On }
         });
         if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
-            // Remove the file, because it has none of the requested events.
+            // Remove the file, because the file has none of the requested events.
             remove_begun(&path);
         }
         match recording {

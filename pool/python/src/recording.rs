@@ -31,8 +31,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens the recording. After the work of `watch` was cancelled, a read of the recording returns an
-    /// error.
+    /// Opens the recording. After a caller has cancelled the work of `watch`, a read of the recording returns
+    /// an error.
     pub(crate) fn open(&self, watch: &Watch) -> anyhow::Result<Watched> {
         let reader = match self {
             Self::Bundled(options) => bundled_with(options)?,

@@ -40,7 +40,7 @@ impl Table {
         rows::batch(all).map(Self).map_err(raised)
     }
 
-    /// The columns of both tables, which must have the same number of rows.
+    /// Returns a table with the columns of both tables. The two tables must have the same number of rows.
     pub(crate) fn beside(self, other: &Self) -> PyResult<Self> {
         rows::side_by_side(&[self.0, other.0.clone()]).map(Self).map_err(raised)
     }

@@ -21,10 +21,10 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// How Python treats interrupted work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupted {
-    /// Python does not wait for the work. The work ends at its next report of progress, and its result is
-    /// dropped.
+    /// Python does not wait for the work. The work ends at its next report of progress, and the result of the
+    /// work is dropped.
     LeftAlone,
-    /// Python waits for the work, because the work has something to finish.
+    /// Python waits for the work, because the work must finish its file.
     WaitedFor,
 }
 
@@ -105,7 +105,7 @@ impl Progress for Watch {
 }
 
 /// Runs `work` on a new set of threads. A child of a fork does not have Rayon's global threads, and would
-/// wait for them for ever.
+/// wait for Rayon's global threads for ever.
 fn on_own_threads<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     let threads = ThreadPoolBuilder::new().thread_name(|index| format!("pageset-{index}")).build();
     threads.context("the system gives no threads")?.install(work)

@@ -22,7 +22,7 @@ def small(traces: Path) -> pageset.Recording:
 
 
 def works_in_a_child(work: Callable[[], object]) -> bool:
-    """Whether a child does the work. One that hangs is ended by its alarm."""
+    """Whether a child does the work. An alarm ends a child that hangs."""
     child = os.fork()
     if child == 0:
         signal.alarm(60)

@@ -10,7 +10,7 @@ import pytest
 
 import pageset
 
-# Simulates for minutes, and says when it has begun.
+# This program simulates for minutes, and prints a line when the simulation has begun.
 ENDLESS = """
 import os, time, pageset
 spec = pageset.RunSpec("sapphire-rapids", "page_fault1", "linux-6.12", duration_ms=600_000)
@@ -70,6 +70,6 @@ def test_an_interrupt_ends_work_that_would_take_minutes() -> None:
         assert program.stdout is not None
         assert program.stdout.readline() == "begun\n"
         program.send_signal(signal.SIGINT)
-        # The work itself ends too.
+        # The interrupt must also end the work itself.
         assert program.stdout.read().endswith("interrupted\nover\n")
     assert program.returncode == 0

@@ -30,7 +30,7 @@ def pool() -> pageset.Pool:
 def test_a_view_is_the_memory_itself(pool: pageset.Pool) -> None:
     pages = pool.alloc(2)
     assert (len(pages), pages.page_count, pages.nbytes) == (16384, 4, 16384)
-    # Types of older NumPys name a few classes instead of the protocol.
+    # The type hints of older versions of NumPy name a few classes instead of the buffer protocol.
     anything: Any = pages
     array = numpy.frombuffer(anything, dtype=numpy.uint64)
     array[0] = 0x0102030405060708
@@ -269,7 +269,7 @@ def test_a_pool_shrinks_and_grows_again(pool: pageset.Pool) -> None:
     assert pool.resize(32 * MIB) == 32 * MIB
     held = pool.alloc_bulk(1 << 20)
     assert len(held) == 32 * MIB // 4096
-    # Nothing is free: all of it stays in service.
+    # No page is free, so all memory stays in service.
     assert pool.resize(16 * MIB) == 32 * MIB
     del held
     assert pool.resize(128 * MIB) == 64 * MIB

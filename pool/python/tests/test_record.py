@@ -33,7 +33,7 @@ def test_a_command_is_recorded(tmp_path: Path) -> None:
 def test_names_are_kept_if_they_are_asked_for(tmp_path: Path) -> None:
     recording = pageset.record(tmp_path / "named.pgtrace", ["sleep", "0.5"], names=True)
     assert recording.tasks is not None
-    # Other programs of the machine may sleep, too; ours began while the recorder ran.
+    # Other programs of the machine may sleep, too. The program of this test began while the recorder ran.
     sleep = next(task for task in recording.tasks if task.name == "sleep" and task.since_ns > 0)
     assert sleep.process == sleep.tid
     assert pageset.record(tmp_path / "bare.pgtrace", ["true"]).tasks is None

@@ -21,7 +21,7 @@ def test_polars_takes_events(events: pageset.Events) -> None:
     assert frame.columns == events.column_names
     allocs = frame.filter(polars.col("kind") == "mm_page_alloc")
     assert 0 < allocs.height < frame.height
-    # A table is read again by each that uses it.
+    # Each use of a table reads the events again.
     assert polars.DataFrame(events).equals(frame)
 
 

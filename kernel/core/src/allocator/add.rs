@@ -13,19 +13,19 @@ use crate::zone::Zone;
 use crate::{CpuId, PAGEBLOCK_FRAMES, Pfn};
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Makes frames free that were holes until now. These frames must lie in the spans of the zones, because
-    /// the allocator's tables have entries only for the spans.
+    /// Makes frames free that were holes until now. The added frames must lie in the spans of the zones,
+    /// because the allocator's tables have entries only for the spans.
     ///
-    /// Recomputes the watermarks and limits of all zones, and ends boosts. The call does not change the
-    /// setting `min_free_kbytes` and the reserves of low zones. The call takes O(frames) time, and holds a
+    /// Recomputes the watermarks and limits of all zones, and ends boosts. The call changes neither the
+    /// setting `min_free_kbytes` nor the reserves of low zones. The call takes O(frames) time, and holds a
     /// zone's lock for one pageblock at a time.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
-    /// not a hole. A call that fails adds no frame, except in a race: two CPUs add the same frames at once.
-    /// In a race of two CPUs that add the same frames, only one of the CPUs adds each frame. The CPU that
-    /// loses the race gets `AlreadyManaged`, but the pageblocks that this CPU added before stay added.
+    /// not a hole. A call that fails adds no frame, except in a race of two CPUs that add the same frames. If
+    /// two CPUs race to add the same frames, only one of the CPUs adds each frame. The CPU that loses the
+    /// race gets `AlreadyManaged`, but the pageblocks that the losing CPU added before stay added.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

@@ -21,9 +21,9 @@ pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) request: &'w Request,
     /// The node whose zonelist the request follows.
     pub(super) node: NodeId,
-    /// The CPU's own node.
+    /// The node of the CPU that allocates.
     local_node: NodeId,
-    /// The first zone in this zonelist that the request may use.
+    /// The first zone in the node's zonelist that the request may use.
     pub(super) preferred: &'w Zone<'a, P>,
 }
 
@@ -151,7 +151,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         watermark: Watermark,
         flags: AllocFlags,
     ) -> Option<Pfn> {
-        // Try the preferred zone separately, because this zone serves most requests.
+        // Try the preferred zone separately, because the preferred zone serves most requests.
         match self.try_zone(walk.preferred, walk, watermark, flags) {
             Some(pfn) => Some(pfn),
             None => self.walk_on(walk, watermark, flags),

@@ -39,8 +39,9 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(pages.iter().flatten().count())
     }
 
-    /// Fills slots from the page set of one zone. Returns how many slots this call filled. The result is 0,
-    /// for example, if no zone of the preferred node has enough memory, or if the request bypasses page sets.
+    /// Fills slots from the page set of one zone. Returns the number of slots that this call filled. The
+    /// result is 0, for example, if no zone of the preferred node has enough memory, or if the request
+    /// bypasses page sets.
     fn fill_slots(&self, cpu: CpuId, request: &Request, pages: &mut [Option<Pfn>]) -> usize {
         let Ok(walk) = self.start(cpu, request) else { return 0 };
         let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;

@@ -8,8 +8,8 @@ use crate::{NodeId, ZoneKind};
 
 /// Describes a machine or an arena, and the policy for its memory.
 ///
-/// Start with [`new`](Config::new) and set fields one by one. Code that sets fields in this way still
-/// compiles when a later version of this crate adds settings:
+/// Start with [`new`](Config::new) and set fields one by one. Code that starts with `new` still compiles when
+/// a later version of this crate adds settings:
 ///
 /// ```
 /// # use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
@@ -29,15 +29,15 @@ pub struct Config<'c> {
     /// zones of one node and kind, requests try the lower zone first. Each zone has its own page sets, and
     /// its own arrays in `pageset-blocks`.
     pub zones: &'c [ZoneConfig<'c>],
-    /// The node of each possible CPU. A new allocator treats all these CPUs as online.
+    /// The node of each possible CPU. A new allocator treats all CPUs of this list as online.
     pub cpus: &'c [NodeId],
     /// The distances between nodes, as a matrix, row by row. With `None`, the distance is 10 from a node to
     /// itself, and 20 to each other node.
     pub distances: Option<&'c [u8]>,
-    /// Number of bytes per frame. Settings in KiB, `batch` and the sizes of caches are converted to frames by
-    /// this number.
+    /// Number of bytes per frame. The allocator converts settings in KiB, `batch` and the sizes of caches to
+    /// frames by `page_bytes`.
     pub page_bytes: u32,
-    /// Memory to keep free, in KiB. With `None`, the default of the kernel for the memory of all zones up to
+    /// Memory to keep free, in KiB. `None` stands for the kernel's default for the memory of all zones up to
     /// `Normal`.
     pub min_free_kbytes: Option<u64>,
     /// Smallest distance from one watermark to the next, in 10 000ths of the zone.
@@ -45,13 +45,14 @@ pub struct Config<'c> {
     /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark, but at least one
     /// pageblock. 0 switches boosts off.
     pub watermark_boost_factor: u32,
-    /// Protects zones of each kind from requests that could use higher zones. With a ratio of 256, such a
-    /// request must leave more frames free than the watermark plus 1/256 of the higher zones' frames on the
-    /// same node. With a ratio of 0, zones of this kind are not protected.
+    /// Protects zones of each kind from requests that could use higher zones. With a ratio of 256, a request
+    /// that could use higher zones must leave more frames free than a sum. The sum is the watermark plus
+    /// 1/256 of the higher zones' frames on the same node. With a ratio of 0, zones of this kind are not
+    /// protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// If the value is n, each page set's limit is 1/n of the zone divided by the number of CPUs, but at
-    /// least four batches. This setting is 0 or at least 8. If this setting is 0, the policy computes the
-    /// limits of page sets.
+    /// With a value n above 0, the zone's page sets share 1/n of the zone equally, but each page set's limit
+    /// is at least four batches. A value above 0 must be at least 8. With the value 0, the policy computes
+    /// the limits of page sets.
     pub percpu_pagelist_high_fraction: u32,
 }
 

@@ -1,8 +1,8 @@
 //! Allocates more frames than the largest block has, or the frames of a given range.
 //!
 //! Race: this CPU takes the blocks of a range one after the other, and another CPU takes one of these blocks
-//! meanwhile. This CPU loses, and frees the blocks that it has taken. No caller has these blocks yet, so this
-//! CPU can safely free them.
+//! meanwhile. This CPU loses, and frees the blocks that this CPU has taken. No caller has a block of the
+//! range yet, so this CPU can safely free the blocks.
 
 use core::ops::Range;
 
@@ -38,7 +38,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ///
     /// A call for up to 1024 frames with an alignment up to 1024 usually costs as much as the allocation of
     /// one block. Any other call tries the start of each pageblock, or each multiple of a larger `align`, as
-    /// the first frame. Such a call takes O(pageblocks) time, and each attempt takes the zone's lock.
+    /// the first frame. A call that tries each pageblock takes O(pageblocks) time. Each attempt takes the
+    /// zone's lock.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] if `frames` is 0, [`AllocError::BadAlign`] if `align` is not a power of two.

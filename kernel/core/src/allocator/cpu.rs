@@ -86,7 +86,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a CPU offline: divides its share of the limits among the other CPUs, ends its ownership of
     /// pageblocks, and drains its page sets. Operations that name an offline CPU still work, because a thread
     /// may run on the CPU for a moment longer. A free that names an offline CPU may put a page into the CPU's
-    /// page set. The page stays in this page set until a drain or an allocation takes the page.
+    /// page set. The page stays in the offline CPU's page set until a drain or an allocation takes the page.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -114,9 +114,9 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(())
     }
 
-    /// Sets a CPU's share of the data caches. Policies from patch 3 of the 2023 series on use this share. If
-    /// the share is large, consecutive high-order frees drain a page set only if the page set holds at least
-    /// a batch of pages.
+    /// Sets a CPU's share of the data caches. Policies from patch 3 of the 2023 series on use a CPU's share
+    /// of the caches. If a CPU's share is large, consecutive high-order frees drain a page set only if the
+    /// page set holds at least a batch of pages.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

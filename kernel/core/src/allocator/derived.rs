@@ -1,5 +1,5 @@
-//! Values derived from a configuration: zonelists, reserves, watermarks. `pageset-blocks` uses the same
-//! functions.
+//! Values derived from a configuration: zonelists, reserves, watermarks. `pageset-blocks` also uses the
+//! functions of this file.
 
 use super::Config;
 use crate::error::ConfigError;
@@ -8,7 +8,8 @@ use crate::zone::{WatermarkInputs, WatermarkSettings, Watermarks, default_min_fr
 use crate::{NodeId, ZoneId, ZoneKind};
 
 impl Config<'_> {
-    /// Checks nodes, CPUs, spans and every region for contradictions. O(zones² + regions).
+    /// Checks that zones and CPUs exist, and that nodes, distances, spans and regions agree with each other.
+    /// O(zones² + regions).
     ///
     /// An allocator may still refuse a configuration that passes this check, for example because a table has
     /// the wrong length or a span is too large.

@@ -64,8 +64,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 count.min(chunk)
             }));
             drained += pages;
-            // If a page set is corrupted, its count may exceed the pages on its lists. Such a count never
-            // becomes 0, so stop when a drain finds no page.
+            // If a page set is corrupted, its count may exceed the pages on its lists. A count that exceeds
+            // the pages never becomes 0, so stop when a drain finds no page.
             if seen <= chunk || pages == 0 {
                 return drained;
             }
@@ -75,9 +75,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
 impl<P: Platform> CpuZone<'_, '_, P> {
     /// Moves the blocks that other CPUs freed into the page set, and drains part of the page set under one
-    /// hold of the page set's lock. The drain starts with list 0, unless it is a round-robin drain. `pages`
-    /// is called with the number of pages that the page set holds, and returns how many of these pages to
-    /// drain.
+    /// hold of the page set's lock. The drain starts with list 0, unless the policy's drains are round-robin.
+    /// `pages` is called with the number of pages that the page set holds, and returns how many of these
+    /// pages to drain.
     pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
         self.pageset.with(|state| {
             self.take_in(state);

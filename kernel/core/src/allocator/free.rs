@@ -18,8 +18,8 @@ bitflags! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
         /// The free bypasses the per-CPU page set, and counts as a free that found the page set's lock taken.
-        /// An interrupt handler of a kernel frees in this way if the handler has interrupted the holder of
-        /// the page set's lock.
+        /// An interrupt handler of a kernel frees with `BYPASS_PCP` if the handler has interrupted the holder
+        /// of the page set's lock.
         const BYPASS_PCP = 1;
         /// The block is freed as one of a list of blocks. The free also emits `MmPageFreeBatched` if the
         /// block goes to a page set.
@@ -40,8 +40,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a block on behalf of `cpu`. Another CPU may have allocated the block.
     ///
     /// # Errors
-    /// The free fails if the block is not allocated with this order, in release builds too. If two CPUs free
-    /// the same block at once, one CPU succeeds, and the other CPU gets an error, usually
+    /// The free fails if the block is not allocated with the order `order`, in release builds too. If two
+    /// CPUs free the same block at once, one CPU succeeds, and the other CPU gets an error, usually
     /// [`FreeError::DoubleFree`]. A refused free changes no block.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
@@ -153,8 +153,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             }
             return;
         }
-        // The loop repeats only in two cases: the owner has just lost the pageblock, or the owner's page set
-        // is locked and the policy lets the freeing CPU keep the block.
+        // The loop repeats if the owner has just lost the pageblock. The loop also repeats if the owner's
+        // page set is locked and the policy lets the freeing CPU keep the block.
         loop {
             let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
                 true => None,
@@ -285,13 +285,14 @@ pub(super) fn refusal<P: Platform>(
 ) -> FreeError {
     let pfn = zone.body.span.pfn(frame);
     match state {
-        // Race: after this CPU looked, another CPU freed the block, and the block was allocated again.
+        // Race: after this CPU's claim failed, another CPU allocated a block of the same order at this frame.
         State::Allocated { order, .. } if order == given => FreeError::DoubleFree(pfn),
         State::Allocated { order: allocated, .. } => FreeError::WrongOrder { pfn, given, allocated },
         State::Free { .. } | State::Cached { .. } | State::Owned { .. } => FreeError::DoubleFree(pfn),
         State::Leaked { .. } => FreeError::Leaked(pfn),
         State::Hole => FreeError::Foreign(pfn),
-        // The frame lies inside a block. If this block is free or in a page set, the error is a double free.
+        // The frame lies inside a block. If the containing block is free or in a page set, the error is a
+        // double free.
         State::Interior => match zone.body.frames.covering_block(frame) {
             Some((_, State::Free { .. } | State::Cached { .. } | State::Owned { .. })) => {
                 FreeError::DoubleFree(pfn)

@@ -61,8 +61,9 @@ pub struct PageAllocator<'a, P: Platform> {
     nodes: usize,
     page_bytes: u32,
     settings: settings::Settings,
-    /// A CPU holds this lock while the CPU computes and stores the limits of page sets. Without the lock, two
-    /// CPUs that change settings at once could leave page sets with limits of both settings.
+    /// A CPU holds the lock `limits_update` while the CPU computes and stores the limits of page sets.
+    /// Without the lock, two CPUs that change settings at once could leave page sets with limits of both
+    /// settings.
     limits_update: Lock<P, ()>,
 }
 

@@ -23,7 +23,7 @@ enum Taken {
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. If page sets
-    /// may hold some of these frames, this function drains the zone's page sets and tries again. The
+    /// may hold some frames of the block, this function drains the zone's page sets and tries again. The
     /// request's zone, node and address limit are ignored.
     ///
     /// # Errors
@@ -72,8 +72,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // Linux checks this limit, the min watermark plus the size of the block, when it isolates a free
-            // block (spec §1.8).
+            // When Linux isolates a free block, Linux compares the free memory with the min watermark plus
+            // the block's size (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.update_gauge();
             let is_bound = !request.ignores_watermarks();
@@ -209,7 +209,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         // cut, so the other CPU's free fails.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
         // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock. This
-        // CPU holds the lock too, so that these operations see either the whole block or all its parts.
+        // CPU holds the lock too, so that an operation that reads many frames sees either the whole block or
+        // all its parts.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
                 // Race: another CPU marked the block bad after this CPU had claimed it.

@@ -54,9 +54,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
     }
 
-    /// Sets one zone's watermarks directly, for example to the values of a recording. Recomputes the zone's
-    /// limits and ends its boost. The next change of `min_free_kbytes` or `watermark_scale_factor`, or the
-    /// next addition of memory, overrides these watermarks.
+    /// Sets one zone's watermarks directly, for example to the values of a recording. Recomputes the limits
+    /// of the zone's page sets, and ends the zone's boost. The next change of `min_free_kbytes` or
+    /// `watermark_scale_factor`, or the next addition of memory, overrides the watermarks that this call
+    /// sets.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.

@@ -23,7 +23,8 @@ enum Unreserve {
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Tries the request's other zones, after the preferred zone has failed. If no other zone serves the
-    /// request either, and `flags` have `NO_FRAGMENT`, this function tries all zones again without this flag.
+    /// request either, and `flags` have `NO_FRAGMENT`, this function tries all zones again without
+    /// `NO_FRAGMENT`.
     #[cold]
     pub(super) fn walk_on(
         &self,
@@ -97,9 +98,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
-            // Test for free frames, not for reserved pageblocks. A zone without reserved pageblocks may have
-            // free frames on the reserve's lists, because page sets may give frames back to these lists after
-            // the reserve has ended (spec §1.5).
+            // Test for free frames, not for reserved pageblocks. After the reserve has ended, page sets may
+            // still give frames back to the reserve's lists. So a zone without reserved pageblocks may have
+            // free frames on the reserve's lists (spec §1.5).
             !spared
                 && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {

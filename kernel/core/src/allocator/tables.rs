@@ -46,7 +46,7 @@ pub struct Tables<'a, P: Platform> {
 /// assert_eq!((FRAMES.frames, FRAMES.pageblocks), (16_384, 32));
 /// ```
 ///
-/// If the lock's `INIT` is all zeros, so is the new value, and a static of this type lies in `.bss`.
+/// If the lock's `INIT` is all zeros, so is the new value, and a static `CpuMemory` lies in `.bss`.
 #[derive(Debug)]
 pub struct CpuMemory<P: Platform, const CPUS: usize, const PAGESETS: usize = CPUS, const ZONELISTS: usize = 1>
 {
@@ -95,7 +95,7 @@ pub struct TableCounts {
 
 impl TableCounts {
     /// Returns how many entries each table needs for a configuration. [`FrameCounts`](crate::FrameCounts) has
-    /// the numbers for frame metadata. This function is `const`, so a program can use the numbers as lengths
+    /// the numbers for frame metadata. This function is `const`, so a program can use the counts as lengths
     /// of static tables.
     #[must_use]
     pub const fn for_config(config: &Config<'_>) -> Self {

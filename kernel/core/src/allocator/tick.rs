@@ -23,8 +23,8 @@ pub enum TickOutcome {
 /// mailing-list post of April 2026 on `vmstat_update`.
 ///
 /// In Linux to date, all CPUs tick at the beginning of the interval, so their decays contend for the zone
-/// locks. Spread ticks contend less with each other, but each tick may contend with CPUs that work at that
-/// moment. The spreading of ticks does not change the work of a tick.
+/// locks. Spread ticks contend less with each other, but each tick may contend with CPUs that work at the
+/// moment of the tick. The spreading of ticks does not change the work of a tick.
 ///
 /// ```
 /// use pageset_core::{CpuId, spread_tick_offset};

@@ -1,5 +1,5 @@
-//! The fallback of Linux 6.12: claims a whole pageblock of another type, or takes one block and leaves the
-//! rest of the pageblock to the other type (spec §1.6.2).
+//! The fallback of Linux 6.12 (spec §1.6.2). The fallback claims a whole pageblock of another type, or takes
+//! one block and leaves the rest of the pageblock to the other type.
 
 use super::fallback::Reach;
 use crate::event::EventSink;

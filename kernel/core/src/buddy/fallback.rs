@@ -9,7 +9,7 @@ use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 /// Records where a refill found its previous block. The search for the refill's next block skips the lists
-/// that come before this place (spec §1.6.2).
+/// that come before the place of the previous block (spec §1.6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FallbackMode {
     #[default]

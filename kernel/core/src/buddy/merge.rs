@@ -62,7 +62,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     }
 
     /// Whether a free of this block's buddy would merge twice: first the block with its buddy, and then the
-    /// merged block with a free buddy. A block that will merge in this way should stay free for a while.
+    /// merged block with a free buddy. A block that will probably merge twice should stay free for a while.
     #[inline]
     fn is_merge_likely(&self, frame: FrameIndex, order: Order) -> bool {
         if order.index() >= MAX_ORDER - 1 {

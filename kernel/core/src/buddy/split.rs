@@ -6,9 +6,9 @@ use crate::zone::{End, ListId, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Finds the smallest order from `order` upwards that has a free block of `migratetype`, takes a block of
-    /// this order, and splits the block to `order` (spec §1.3). One bit operation finds the smallest order
-    /// that has a free block.
+    /// Takes a free block of `migratetype`, and splits the block to `order` (spec §1.3). The block has the
+    /// smallest possible order from `order` upwards. One bit operation finds the smallest order that has a
+    /// free block.
     #[inline]
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;

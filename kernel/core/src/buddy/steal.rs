@@ -46,8 +46,9 @@ impl<E: EventSink> LockedZone<'_, E> {
         let ListId { order: size, migratetype: list } = from;
         let current = self.body.frames.pageblock_type(frame);
         // A bad block does not move with its pageblock. If the bad block stayed on its list, the search for a
-        // block would find it again and never end. To end the search, move the bad block alone to the wanted
-        // type's list. The CPU that takes the bad block from this list notices that the block is bad.
+        // block would find the bad block again and never end. To end the search, move the bad block alone to
+        // the wanted type's list. The CPU that takes the bad block from the wanted type's list notices that
+        // the block is bad.
         let is_bad = self.free_buddy(frame, size).is_none();
         if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);

@@ -27,7 +27,7 @@ impl Kind {
 impl<E: EventSink> LockedZone<'_, E> {
     /// Looks at the first blocks of a list of whole pageblocks. A movable request prefers clean units, and
     /// any other request prefers tainted units. Returns the block in the fullest unit of the preferred kind,
-    /// or `None` if no block lies in a unit of this kind.
+    /// or `None` if no block lies in a unit of the preferred kind.
     #[cold]
     pub(super) fn steered_whole(
         &self,

@@ -12,7 +12,7 @@ const NIL: FrameIndex = FrameIndex::MAX;
 /// it.
 ///
 /// The first element's `prev` and the last element's `next` are never read. When an end element is removed,
-/// its neighbour keeps the link to the removed element, so nothing is written to the other elements.
+/// its neighbour keeps the link to the removed element, so the removal writes to no other element.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: FrameIndex,
@@ -160,7 +160,8 @@ impl BlockList for List {
     }
 }
 
-/// Whether two frames link to each other. This check can detect a frame that is on two lists by mistake.
+/// Whether two frames link to each other. The check `are_neighbours` can detect a frame that is on two lists
+/// by mistake.
 fn are_neighbours(frames: &FrameTables<'_>, first: FrameIndex, second: FrameIndex) -> bool {
     let of = |frame: FrameIndex| frames.links.get(frame as usize);
     of(first).zip(of(second)).is_some_and(|(first_links, second_links)| {

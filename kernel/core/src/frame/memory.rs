@@ -5,7 +5,7 @@ use super::{FrameLinks, FrameState, FrameTables, PageblockType};
 /// The metadata tables of one zone with `FRAMES` frames and `FRAMES / 512` pageblocks. `FRAMES` is a multiple
 /// of 1024.
 ///
-/// All bytes of a new value are zero. A static of this type therefore lies in `.bss` and takes no space in a
+/// All bytes of a new value are zero. A static `FrameMemory` therefore lies in `.bss` and takes no space in a
 /// kernel's image.
 ///
 /// ```

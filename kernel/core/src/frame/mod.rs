@@ -28,8 +28,8 @@ use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, St
 /// Index of a frame: its distance from the zone's base.
 pub type FrameIndex = u32;
 
-/// Links of a block's first frame: the previous and the next block in its list. All-zero bytes are a valid
-/// value of this type.
+/// Links of a block's first frame: the previous and the next block in its list. All-zero bytes are valid
+/// `FrameLinks`.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct FrameLinks {
@@ -45,7 +45,7 @@ impl FrameLinks {
     }
 }
 
-/// State of one frame, packed into a byte. All-zero bytes are a valid value of this type.
+/// State of one frame, packed into a byte. A zero byte is a valid `FrameState`.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct FrameState(AtomicU8);
@@ -58,7 +58,7 @@ impl FrameState {
     }
 }
 
-/// Migratetype of one pageblock. All-zero bytes are a valid value of this type.
+/// Migratetype of one pageblock. A zero byte is a valid `PageblockType`.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct PageblockType(AtomicU8);
@@ -200,8 +200,8 @@ impl FrameTables<'_> {
     }
 
     /// Whether no smaller block starts inside the block of `order` at `frame`. Checks only the frames at a
-    /// distance of a power of two from `frame`. If the block is split, its second part starts at one of these
-    /// frames.
+    /// distance of a power of two from `frame`. If the block is split, its second part starts at such a
+    /// distance.
     pub(crate) fn is_whole(&self, frame: FrameIndex, order: Order) -> bool {
         (0..order.get()).all(|half| self.state(frame + (1 << half)) == State::Interior)
     }
@@ -212,7 +212,7 @@ impl FrameTables<'_> {
             let head = frame & !((1 << order) - 1);
             // Search from the smallest order up. Race: a CPU splits or merges the block in its page set
             // meanwhile, without the zone's lock. The CPU that splits or merges the block writes the states
-            // in an order that lets this search find a block at every moment.
+            // in an order that lets the search of `covering_block` find a block at every moment.
             match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,

@@ -2,8 +2,8 @@
 //! on the zone's lists.
 //!
 //! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and ends
-//! at an entry for the CPU itself. Because of this entry, a pageblock can be unlinked without a search for
-//! its owner. The table holds the entries of pageblocks first, and then the entries of CPUs.
+//! at an entry for the CPU itself. Because of the CPU's entry, a CPU can unlink a pageblock without a search
+//! for the pageblock's owner. The table holds the entries of pageblocks first, and then the entries of CPUs.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ use crate::policy::{HAS_LAB, Policy};
 use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
 
 /// The owner of one pageblock, and the pageblock's links in the owner's list. All-zero bytes are a valid
-/// value of this type.
+/// `PageblockOwner`.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct PageblockOwner {

@@ -7,8 +7,8 @@ use crate::{MigrateType, Order};
 ///
 /// # Invariants
 /// Only the first frame of a block carries the block's state. All other frames are `Interior`. A merge or a
-/// split writes one state for each order between the two sizes, but does not write the states of all frames
-/// of a block.
+/// split writes one state for each order between the two sizes. Most frames of a block keep their states in a
+/// merge or split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The frame is inside a block, not at its start.
@@ -121,15 +121,17 @@ impl State {
     /// store. No lock protects an allocated block, so only an exchange may change its state.
     pub(crate) fn may_become(self, to: Self) -> bool {
         match (self, to) {
-            // This change happens if a larger block is split, or if the zone is filled.
+            // A frame inside a block becomes the first frame of a block if the larger block is split, or if
+            // the zone is filled.
             (Self::Interior, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. }),
             // A CPU takes, splits or merges a free block, or moves the block to another list.
             (Self::Free { .. }, to) => to != Self::Hole,
             // A page set gives a block to a user or to the zone, or finds that the block is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
-            // A CPU that splits or merges blocks marks parts as leaked meanwhile, so that other CPUs do not
-            // take these parts. A bad block may also move between lists. Race: a CPU marks a block bad while
-            // another CPU hands the block out. The second CPU's store wins, and the block is handed out.
+            // A CPU that splits or merges blocks marks the parts as leaked meanwhile, so that other CPUs do
+            // not take the parts. A bad block may also move between lists. Race: a CPU marks a block bad
+            // while another CPU hands the block out. The second CPU's store wins, and the block is handed
+            // out.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             // A page set gives an owned block to a user or to the zone, or finds that the block is bad. The
             // page set also splits and merges owned blocks, but by exchanges.

@@ -36,8 +36,9 @@ pub(crate) trait Topology {
 /// memory come last.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
-    // For each node, how often the node was chosen first among equally near nodes. Among equally near nodes,
-    // the node with the smallest number comes next, so that CPUs use the memory of these nodes evenly.
+    // For each node, how often the node was the first of its distance in another node's zonelist. Among
+    // equally near nodes, the node with the smallest `load` comes next. So CPUs use the memory of equally
+    // near nodes evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {
         let row = &mut lists[local * zones..(local + 1) * zones];
@@ -147,7 +148,8 @@ mod tests {
     fn neighbours_of_two_nodes_do_not_all_spill_to_the_same_one() {
         let zones: Vec<_> = (0..4).map(|node| (node, ZoneKind::Normal)).collect();
         let matrix = [10, 20, 20, 30, 20, 10, 30, 20, 20, 30, 10, 20, 30, 20, 20, 10];
-        // Node 3 is as near to node 1 as to node 2, but node 1 has been chosen more often.
+        // Nodes 1 and 2 are equally near to node 3. In the earlier zonelists, node 1 was twice the first node
+        // of its distance, and node 2 only once. So node 2 comes first.
         check(4, &zones, Some(&matrix), &[&[0, 1, 2, 3], &[1, 3, 0, 2], &[2, 3, 0, 1], &[3, 2, 1, 0]]);
     }
 

@@ -6,9 +6,9 @@ use super::{ListIndex, Pcp};
 use crate::Order;
 use crate::frame::{FrameIndex, FrameTables};
 
-/// Methods of a page set that knows which blocks it holds.
+/// Methods of a page set whose lists link blocks.
 impl Pcp {
-    /// Removes a block from any place of a list. The block must be on this list.
+    /// Removes a block from any place of a list. The block must be on the list `list`.
     pub fn unlink(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
         self.lists[list].remove(frames, frame);
         self.count -= order.frames() as i32;
@@ -73,8 +73,8 @@ impl BlockList for BlockCount {
     }
 }
 
-/// A replay copies a page set to continue several times from one state. Only a page set that counts blocks
-/// can be copied, because a linked frame can be on only one list.
+/// A replay copies a page set to continue several times from one state. A linked frame can be on only one
+/// list, so a replay can copy only a page set that counts blocks.
 impl Clone for Pcp<BlockCount> {
     fn clone(&self) -> Self {
         Self { ..*self }

@@ -155,8 +155,8 @@ mod tests {
 
     const BATCH: usize = 4;
 
-    /// Runs one drain. Returns the free's events before the drain has the zone's lock, the free's later
-    /// events, and the pages that the allocator hands out after all page sets were drained.
+    /// Runs one drain. Returns the free's events before the drain has the zone's lock, and the free's later
+    /// events. Also returns the pages that the allocator hands out after all page sets were drained.
     fn one_drain(policy: Policy) -> (Vec<Event>, Vec<Event>, Vec<Pfn>) {
         let frames = [0..1024];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1024, regions: &frames }];

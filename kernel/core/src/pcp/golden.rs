@@ -219,7 +219,7 @@ fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
                 // A policy keeps only one of the two histories of frees, so compare only the history that the
                 // policy keeps.
                 let kept = match column {
-                    // Patch 6 computes the upper limit of `high` but does not use this limit, so do not
+                    // Patch 6 computes the upper limit of `high` but does not use the upper limit, so do not
                     // compare `high`.
                     7 => run.policy.high == HighRule::Share || run.policy.tuning.is_some(),
                     9 => matches!(history, FreeHistory::Factor { .. }),

@@ -7,8 +7,8 @@
 //!
 //! Only [`PageAllocator`](crate::PageAllocator) reaches the page sets of an allocator. With the feature
 //! `lab`, [`Pcp`] is public for programs that use single page sets, such as a comparison with a real kernel's
-//! events, or a model checker. `alone` has methods for these programs, and `traffic` plays several operations
-//! in one step.
+//! events, or a model checker. `alone` has methods for programs that use single page sets, and `traffic`
+//! plays several operations in one step.
 
 #[cfg(feature = "lab")]
 mod alone;

@@ -21,15 +21,15 @@ use crate::{CpuId, Order, Storage, ZoneId};
 #[repr(align(128))]
 pub struct Pageset<P: Platform> {
     // The limits of the page set: `batch` and the two fields after it. A CPU that changes the zone's limits
-    // writes these fields without the page set's lock. The next refill or free of the page set's CPU reads
-    // the new values (spec §2.4).
+    // writes the three fields without the page set's lock. The next refill or free of the page set's CPU
+    // reads the new values (spec §2.4).
     batch: AtomicI32,
     high_min: AtomicI32,
     high_max: AtomicI32,
-    /// Whether this CPU has changed the zone's free pages since its last tick.
+    /// Whether the page set's CPU has changed the zone's free pages since its last tick.
     touched: AtomicBool,
     state: Lock<P, PagesetState>,
-    /// Blocks that other CPUs freed, and that this CPU has not yet moved to the lists of its page set.
+    /// Blocks that other CPUs freed, and that the page set's CPU has not yet moved to the page set's lists.
     pub(super) remote: RemoteList<P>,
 }
 
@@ -89,7 +89,8 @@ impl<P: Platform> Pageset<P> {
         self.touched.store(true, Relaxed);
     }
 
-    /// Returns whether the CPU has changed the zone's free pages since the last call.
+    /// Returns whether the page set's CPU has changed the zone's free pages since the last call of
+    /// `take_activity`.
     pub(crate) fn take_activity(&self) -> Activity {
         if self.touched.swap(false, Relaxed) { Activity::Touched } else { Activity::None }
     }
@@ -181,14 +182,15 @@ impl<'a, P: Platform> Pagesets<'a, P> {
 /// A zone, and one CPU's page set of this zone. An operation looks up this pair once, and the steps of the
 /// operation are methods of the pair.
 ///
-/// This pair is passed by value, so that the code of fast paths keeps the pair in registers.
+/// Callers pass a `CpuZone` by value, so that the code of fast paths keeps the zone and the page set in
+/// registers.
 pub(crate) struct CpuZone<'z, 'a, P: Platform> {
     pub(crate) zone: &'z Zone<'a, P>,
     pub(crate) pageset: &'z Pageset<P>,
     /// The CPU of the page set.
     pub(crate) owner: CpuId,
-    /// The CPU that runs the operation. This CPU differs from `owner` if the operation drains another CPU's
-    /// page set, or frees into another CPU's page set.
+    /// The CPU that runs the operation. `cpu` differs from `owner` if the operation drains another CPU's page
+    /// set, or frees into another CPU's page set.
     pub(crate) cpu: CpuId,
     pub(crate) policy: &'z Policy,
     pub(crate) platform: &'z P,
@@ -319,8 +321,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// Does the whole drain that is due, or the first slice of the drain. Returns the part of the drain that
     /// is left, if any. A policy may compare another count than the pages with the limit, for example the
     /// number of blocks. If the policy's count is below the limit, this function drains nothing.
-    // The comparison with the policy's count is in this function and not in its caller, so that a free with
-    // few pages does not pay for the comparison.
+    // This function makes the comparison with the policy's count, not its caller. So a free with few pages
+    // does not pay for the comparison.
     #[cold]
     #[inline(never)]
     fn drain_if_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> Option<DueDrain> {

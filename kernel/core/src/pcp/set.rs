@@ -58,7 +58,7 @@ impl ListScheme {
     #[inline]
     #[must_use]
     pub const fn holds(self, order: Order) -> bool {
-        // A shortcut: most blocks are single pages, which every scheme holds.
+        // Test for order 0 first: most blocks are single pages, which every scheme holds.
         if order.index() == 0 {
             return true;
         }
@@ -181,8 +181,8 @@ pub struct Pcp<L = List> {
     pub has_large_slice: bool,
 }
 
-// The structure must not be larger than the kernel's. The 2023 series keeps the kernel's structure, which has
-// 14 lists, within 256 bytes on 64-bit machines (spec, series cover letter).
+// `Pcp` must not be larger than the kernel's structure of a page set. The 2023 series keeps the kernel's
+// structure, which has 14 lists, within 256 bytes on 64-bit machines (spec, series cover letter).
 const _: () = assert!(size_of::<Pcp>() - (MAX_LISTS - 14) * size_of::<List>() <= 256);
 
 impl<L: BlockList> Pcp<L> {
@@ -274,7 +274,7 @@ impl<L: BlockList> Pcp<L> {
     }
 }
 
-/// Methods of a page set that knows which blocks it holds.
+/// Methods of a page set whose lists link blocks.
 impl Pcp {
     /// A placeholder of all zeros, so that a static table lies in `.bss`. The placeholder must be replaced
     /// before use, because an empty list is not all zeros.

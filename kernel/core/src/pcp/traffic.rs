@@ -1,10 +1,10 @@
 //! Plays several allocations and frees in one step, on a page set that only counts its blocks.
 //!
-//! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of these
-//! changes for several operations. A program computes a sum once, and plays the sum on any number of page
-//! sets, under any policy whose lists hold these orders. The program must not play a sum if one of its
-//! operations would refill or drain the page set, or change the page set's limit. The program plays the
-//! operations of such a sum one by one.
+//! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of the
+//! changes that several operations make. A program computes a sum once, and plays the sum on any number of
+//! page sets, under any policy whose lists hold the blocks' orders. The program must not play a sum if one of
+//! its operations would refill or drain the page set, or change the page set's limit. In that case, the
+//! program plays the operations one by one.
 
 use super::alone::BlockCount;
 use super::set::BlockList as _;
@@ -51,9 +51,9 @@ impl Traffic {
         has_high_order: false,
         ends_high_order: false,
     };
-    /// Largest number of blocks in a sum.
+    /// A `Traffic` may be the sum of at most this number of blocks.
     pub const BLOCKS_MAX: usize = 32;
-    /// The highest order of a block in a sum.
+    /// A block in a `Traffic` may have at most this order.
     pub const ORDER_MAX: usize = COSTLY_ORDER;
 
     /// Adds the allocation of one block to the sum.
@@ -144,7 +144,7 @@ impl Pcp<BlockCount> {
         self.lists[list].len(&()) >= blocks
     }
 
-    /// Plays `traffic` on the page set's numbers. Before this call, the caller must check
+    /// Plays `traffic` on the page set's numbers. Before a call of `pass`, the caller must check
     /// [`has_room_for`](Self::has_room_for) and [`has_blocks`](Self::has_blocks). This method does not change
     /// the lists, so the caller must also call [`gain`](Self::gain).
     #[inline]

@@ -1,10 +1,10 @@
-//! Keeps a page set's history of allocations and frees, and makes its decisions: the size of a refill, the
-//! time and size of a drain, and the value of `high`. This file changes only the numbers of a page set. The
-//! files `refill` and `drain` move blocks.
+//! Keeps a page set's history of allocations and frees, and makes the page set's decisions. The decisions are
+//! the size of a refill, the time and size of a drain, and the value of `high`. The file `tuning` changes
+//! only the numbers of a page set. The files `refill` and `drain` move blocks.
 //!
 //! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
-//! the history of frees, and refills grow with the history of refills. Because of the two histories, a CPU
-//! that only frees, or only allocates, moves more pages with each zone visit, up to a limit.
+//! the history of frees, and refills grow with the history of refills. So a CPU that only frees, or only
+//! allocates, moves more pages with each zone visit, up to a limit.
 
 use super::Pcp;
 use crate::event::DrainReason;
@@ -29,11 +29,11 @@ pub struct Limits {
 /// A drain that a free has triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueDrain {
-    /// Smallest number of pages to drain. The last block that is drained may bring the total above this
-    /// number.
+    /// Smallest number of pages to drain. The last block that is drained may bring the drained pages above
+    /// the number `pages`.
     pub pages: i32,
     /// The limit that `count` has reached. Under some policies, a drain in slices stops once `count` is below
-    /// this limit.
+    /// `limit`.
     pub limit: i32,
     /// Reason for the drain.
     pub reason: DrainReason,
@@ -178,8 +178,8 @@ impl<L> Pcp<L> {
         reason: DrainReason,
     ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
-        // A shortcut for most frees: `high` is within its limits, there is no pressure, and `count` is below
-        // `high`. For such a free, the code after this shortcut would change nothing.
+        // Return early for most frees: `high` is within its limits, there is no pressure, and `count` is
+        // below `high`. For most frees, the code after this `if` would therefore change nothing.
         let is_within_limits = match policy.tuning {
             Some(_) => high_min <= self.high && self.high <= high_max,
             None => self.high == high_min,

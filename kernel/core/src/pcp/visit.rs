@@ -18,7 +18,7 @@ pub struct DrainFrom {
 
 impl<L: BlockList> Pcp<L> {
     /// Removes at least `from.pages` pages from the cold ends of the lists, or all pages if the page set has
-    /// fewer. Passes each block to `give`. Returns the number of pages removed. This number may exceed
+    /// fewer. Passes each block to `give`. Returns the number of pages removed. The result may exceed
     /// `from.pages` by a part of the last block.
     pub fn remove(
         &mut self,
@@ -31,7 +31,8 @@ impl<L: BlockList> Pcp<L> {
         let give = &mut give;
         match order {
             DrainOrder::ListByList => self.remove_list_by_list(frames, from, give),
-            // Without the feature `lab`, an allocator refuses policies with another order.
+            // Without the feature `lab`, an allocator refuses policies with another drain order than
+            // `ListByList`.
             _ if !HAS_LAB => self.remove_list_by_list(frames, from, give),
             DrainOrder::ClassFirst => {
                 let class = self.scheme().class_of(from.list);
@@ -48,9 +49,9 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// Whether a free that put a block on `list` causes a drain. The page set's number of pages has already
-    /// reached the limit. If the policy compares another count with the limit, this function computes that
-    /// count.
+    /// Whether a free that put a block on `list` causes a drain. The caller has checked that the page set's
+    /// number of pages has reached the limit. If the policy compares another count with the limit, this
+    /// function computes the other count.
     pub fn is_due(
         &self,
         frames: &L::Frames<'_>,
@@ -244,7 +245,8 @@ mod tests {
         assert_eq!(removes(&blocks, (0, 1), &[]), 0);
     }
 
-    /// Makes a page set with the six lists of the 2016 series. Each list has the given number of blocks.
+    /// Makes a page set with the six lists of `HighOrderV5`: three for order 0, and one for each order from 1
+    /// to 3. Each list has the given number of blocks.
     fn six_lists(lengths: &[u32]) -> (FrameTables<'static>, Pcp) {
         let mut at = 0;
         let mut blocks = Vec::new();
@@ -305,8 +307,8 @@ mod tests {
             });
             taken
         };
-        // The drain wants 12 pages, and the list of order 3 has only 8. The list of order 1 gives the rest,
-        // and the lists of order 0 give nothing.
+        // The drain wants 12 pages, and the list of order 3 has only 8 pages. The list of order 1 gives the
+        // rest, and the lists of order 0 give nothing.
         assert_eq!(taken(&[9, 0, 0, 4, 0, 1], (12, 5)), [3, 1, 1]);
         assert_eq!(taken(&[1, 2, 0, 4, 0, 1], (3, 1)), [0, 0, 0]);
         // A drain goes on to the other class only if it wants more pages than the first class has.

@@ -91,8 +91,8 @@ pub enum HighAtomicRule {
     FreeFrames,
 }
 
-/// The request that wakes the reclaimer in a zone with raised watermarks. This request also clears the zone's
-/// mark.
+/// The request that wakes the reclaimer in a zone with raised watermarks. The request that wakes the
+/// reclaimer also clears the zone's mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -109,8 +109,8 @@ pub enum BoostConsumer {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DivertedFrees {
-    /// `pgfree` does not count frees that bypass a page set for these reasons.
+    /// `pgfree` does not count frees that bypass a page set because of its lock or an isolated pageblock.
     Uncounted,
-    /// `pgfree` counts frees that bypass a page set for these reasons.
+    /// `pgfree` counts frees that bypass a page set because of its lock or an isolated pageblock.
     Counted,
 }

@@ -7,18 +7,19 @@ use crate::pcp::Limits;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BatchRule {
-    /// A 4096th of the zone, but at most a quarter of `cap_bytes`. The result is rounded to the form 2^n − 1
+    /// A 4096th of the zone, but at most a quarter of `cap_bytes`. The batch is rounded to the form 2^n − 1
     /// (spec §2.2).
     ZoneShare {
         /// Four times the largest batch, in bytes: 1 MiB since Linux 4.19, 512 KiB before.
         cap_bytes: u32,
     },
-    /// The batch is this number of pages in every zone.
+    /// The batch is the given number of pages in every zone.
     Fixed(i32),
 }
 
 impl BatchRule {
-    /// The zone's batch by this rule. The computed batch may be 0, but page sets use a batch of at least 1.
+    /// The batch of a zone with `managed` frames, by the rule `self`. The computed batch may be 0, but page
+    /// sets use a batch of at least 1.
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),
@@ -56,7 +57,7 @@ pub struct LimitInputs {
     /// Number of online CPUs of the zone's node, or of all online CPUs if the node has no online CPU. A CPU
     /// that is just coming online counts as an online CPU.
     pub sharers: u32,
-    /// `percpu_pagelist_high_fraction`, or 0 if this sysctl is not set.
+    /// The sysctl `percpu_pagelist_high_fraction`, or 0 if the sysctl is not set.
     pub fraction: u32,
     /// Bytes per frame.
     pub page_bytes: u32,

@@ -6,7 +6,7 @@ use super::*;
 /// The policy [`LINUX_6_6`] without the drain for runs of high-order frees. As in Linux until 5.18, a drain
 /// takes its pages off the page set before it takes the zone's lock.
 ///
-/// The policy is an approximation, because no description of this kernel was available. According to general
+/// The policy is an approximation, because no description of Linux 5.14 was available. According to general
 /// knowledge, page sets of Linux 5.14 drain list by list, and free_high came later.
 pub const LINUX_5_14: Policy = Policy {
     name: "linux-5.14",

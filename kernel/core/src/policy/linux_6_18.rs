@@ -5,9 +5,9 @@ use super::*;
 /// Linux 6.18.44: a run of high-order frees drains a page set only after more freed pages than in Linux 6.12.
 ///
 /// In later kernels a free drains in slices of `batch`, but in 6.18.44 a free drains all due pages at once.
-/// Evidence: recordings of 6.18.44 show drains of 2016 pages of order 0. In a recorded drain, 2022 pages were
-/// due in blocks of order 3, and 2024 pages were drained, so only the last block exceeded the due pages. In a
-/// drain in slices, the last block of each slice would exceed the pages of its slice.
+/// Evidence: recordings of 6.18.44 have drains of 2016 pages of order 0. In one recorded drain of blocks of
+/// order 3, 2022 pages were due, and 2024 pages were drained. So only the last block exceeded the due pages.
+/// In a drain in slices, the last block of each slice would exceed the pages of its slice.
 pub const LINUX_6_18: Policy = Policy {
     name: "linux-6.18",
     kernel: "6.18.44",

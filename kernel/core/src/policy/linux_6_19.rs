@@ -5,8 +5,8 @@ use super::*;
 /// Linux 6.19: frees drain in slices of `batch`. Between two slices other CPUs can take the page set's lock.
 /// If another CPU holds the lock, the drain ends and the remaining pages stay in the page set.
 ///
-/// Linux 6.19 is inferred to be the first release with this rule, from the dates of the mailing-list posts
-/// (v5, October 2025).
+/// The dates of the mailing-list posts (v5, October 2025) imply that Linux 6.19 is the first release whose
+/// frees drain in slices.
 pub const LINUX_6_19: Policy = Policy {
     name: "linux-6.19",
     kernel: "6.19 to 7.1",

@@ -9,8 +9,8 @@ pub(super) const FREE_HIGH: FreeHighRule = FreeHighRule {
     drains: FreeHighDrains::CAPPED,
 };
 
-/// The 2023 series as merged (version 3). Unlike version 1, the merged series has no patch 9, a slower decay,
-/// and a simpler rule for caches.
+/// The 2023 series as merged (version 3). Unlike version 1, the merged series lacks patch 9, decays more
+/// slowly, and has a simpler rule for caches.
 pub const LINUX_6_7: Policy = Policy {
     name: "linux-6.7",
     kernel: "6.7",

@@ -1,7 +1,7 @@
 //! Policies: values that describe the decisions of kernel versions.
 //!
 //! A [`Policy`] has a rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the buddy
-//! lists. A kernel version is one constant in a file of this folder, and one line in each of the two lists
+//! lists. A kernel version has one constant in a file of this folder, and one line in each of the two lists
 //! behind [`POLICIES`]. The allocator reads most rules only in refills, drains and ticks, or when it computes
 //! limits. Allocations and frees that a page set serves read only a few rules. Examples:
 //! - [`lists`](Policy::lists) says which orders page sets hold.
@@ -67,8 +67,8 @@ const KERNELS: &[Policy] = &[
     LINUX_7_2,
 ];
 
-/// Whether this build contains the mechanisms that no kernel of today has. Without these mechanisms, an
-/// allocator refuses a policy that has a [`lab_rule`](Policy::lab_rule).
+/// Whether this build contains the mechanisms that no kernel of today has. Without the mechanisms of `lab`,
+/// an allocator refuses a policy that has a [`lab_rule`](Policy::lab_rule).
 pub(crate) const HAS_LAB: bool = cfg!(feature = "lab");
 
 /// Former names of policies, each with its present name.
@@ -76,8 +76,8 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 
 /// The decisions of one kernel version.
 ///
-/// To make your own policy, start from a named policy and change some rules. A policy that is made in this
-/// way still compiles when a later version of this crate adds rules:
+/// To make your own policy, start from a named policy and change some rules. Code that starts from a named
+/// policy still compiles when a later version of this crate adds rules:
 ///
 /// ```
 /// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
@@ -120,7 +120,8 @@ pub struct Policy {
     pub tuning: Option<Tuning>,
     /// How a page set remembers recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set. `None`: these frees drain as all other frees do.
+    /// When consecutive high-order frees drain the page set. `None`: high-order frees drain as all other
+    /// frees do.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// Whether a running reclaimer lowers the limit at which a free drains.
@@ -159,8 +160,8 @@ impl Policy {
         POLICIES.iter().find(|policy| policy.name == today)
     }
 
-    /// How CPUs own whole pageblocks. Without the feature `lab`, the compiler sees that no policy has this
-    /// rule, and leaves the mechanism out.
+    /// How CPUs own whole pageblocks. Without the feature `lab`, the compiler sees that no policy has owners,
+    /// and leaves the mechanism out.
     #[inline]
     pub(crate) fn ownership(&self) -> Option<PageblockOwnership> {
         self.ownership.filter(|_| HAS_LAB)
@@ -191,13 +192,13 @@ impl Policy {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RefillRule {
-    /// The number is `batch` for every order.
+    /// A refill fetches `batch` blocks of every order.
     BatchOfBlocks,
-    /// The number is `max(batch >> o, 2)`, or 1 if `batch` is 1.
+    /// A refill fetches `max(batch >> o, 2)` blocks, or 1 if `batch` is 1.
     Batch,
-    /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// refill. The number of blocks for order 0 is at most `batch << scale_max` and at most the number of
-    /// pages that are missing to `high`, but usually at least `batch`.
+    /// As with `Batch`, but for order 0 the number of blocks doubles at each refill if no page was freed
+    /// since the last refill. For order 0, a refill fetches at most `batch << scale_max` blocks, and at most
+    /// `max(high - count - batch, batch)` blocks. If `high` is below `batch`, a refill fetches one block.
     Doubling,
 }
 
@@ -214,8 +215,8 @@ pub struct Tuning {
     pub below_high: BelowHigh,
 }
 
-/// A refill raises `high` by the number of pages that it wants, at most to the upper limit, unless this
-/// condition holds.
+/// The condition under which a refill does not raise `high`. Otherwise a refill raises `high` by the number
+/// of wanted pages, at most to the upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -231,12 +232,12 @@ pub enum RaiseHigh {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BelowHigh {
-    /// The policy does not have this flag.
+    /// The policy does not have the flag `BELOW_HIGH`.
     Ignored,
     /// The zone walk checks the high watermark each time, even if the flag `BELOW_HIGH` is set (patch 8 as
     /// posted).
     CheckAlways,
-    /// The zone walk does not check the high watermark while the flag is set (as merged).
+    /// The zone walk does not check the high watermark while the flag `BELOW_HIGH` is set (as merged).
     CheckOnce,
 }
 
@@ -245,7 +246,7 @@ pub enum BelowHigh {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Decay {
-    /// A tick lowers `high` by this part of `high`.
+    /// A tick lowers `high` by the fraction `part` of `high`.
     pub part: Part,
     /// The rounding to whole pages.
     pub rounded: Rounded,
@@ -387,11 +388,12 @@ pub enum DrainOrder {
     /// Round-robin: the drain takes up to one block from the first list, up to two blocks from the second
     /// list, and so on. If only one list has blocks, this list gives all blocks.
     RoundRobin(FirstList),
-    /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. Then
-    /// the drain continues as with `ListByList`.
+    /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. After
+    /// the lists in excess, the drain continues as with `ListByList`.
     ExcessFirst,
     /// The drain begins with the lists of the freed block's class: order 0, or all higher orders. Within the
-    /// class, the drain takes blocks as with `ListByList`. Then the drain visits all other lists.
+    /// class, the drain takes blocks as with `ListByList`. After the lists of this class, the drain visits
+    /// all other lists.
     ClassFirst,
 }
 
@@ -400,7 +402,7 @@ pub enum DrainOrder {
 /// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When the number
 /// of pages reaches `high`, a free counts the blocks, or the pages of the class, too. The free drains only if
 /// the number of blocks, or the pages of the class, also reaches `high`. Policies of real kernels compare
-/// only pages, so they do not pay for other counts.
+/// only pages, so these policies do not pay for other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -410,8 +412,8 @@ pub enum Counting {
     Pages,
     /// The number of blocks in the page set, of any order (review of the high-order series v5, 2016).
     Blocks,
-    /// The number of pages in the freed block's class: order 0, or all higher orders. With this count, `high`
-    /// limits order 0 and the higher orders separately (review of the high-order series v5, 2016).
+    /// The number of pages in the freed block's class: order 0, or all higher orders. With `PagesOfClass`,
+    /// `high` limits order 0 and the higher orders separately (review of the high-order series v5, 2016).
     PagesOfClass,
 }
 
@@ -490,9 +492,9 @@ impl FreeDrain {
 }
 
 /// How the pages of a split block enter the page set if all of these pages are freed at once. For example,
-/// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate does
-/// not use this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel's
-/// events do not show whether the pages enter one by one or as one block.
+/// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate
+/// ignores `SplitFrees`, because its frees name whole blocks. Replays of recordings obey `SplitFrees`,
+/// because the kernel's events do not show whether the pages enter one by one or as one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -511,13 +513,14 @@ pub enum SplitFrees {
 pub struct FreeHighRule {
     /// Whether the previous free must have been of order 1 to 3 too (patch 1).
     pub previous: PreviousFree,
-    /// The rule that exempts CPUs with a large share of the data caches: free_high drains their page sets
-    /// only at `batch` pages or more (patches 2 and 3). `None`: no CPU is exempt.
+    /// The rule that exempts CPUs with a large share of the data caches (patches 2 and 3). The page set of an
+    /// exempt CPU drains by free_high only if the page set holds at least `batch` pages. `None`: no CPU is
+    /// exempt.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
-    /// The number of recently freed pages that a drain needs, if the history is a count.
+    /// The number of recently freed pages that a drain by free_high needs, if the history is a count.
     pub threshold: FreeHighThreshold,
-    /// How many pages the drain takes.
+    /// How many pages a drain by free_high takes.
     pub drains: FreeHighDrains,
 }
 
@@ -538,7 +541,7 @@ pub enum PreviousFree {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct SliceRule {
-    /// The caches whose sizes are added.
+    /// The caches whose sizes make up a CPU's share.
     pub caches: SliceCaches,
     /// The threshold, in batches.
     pub batches: u32,
@@ -577,7 +580,8 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Compare with the batches first. Most frees fail this comparison, and therefore need no division.
+        // Compare with the batches first. Most frees fail the comparison with the batches, and therefore need
+        // no division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }
@@ -587,7 +591,7 @@ impl FreeHighThreshold {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct FreeHighDrains {
-    /// The drain takes this part of the page set's pages, but at least one page.
+    /// The drain takes the fraction `part` of the page set's pages, but at least one page.
     pub part: Part,
     /// Whether a drain takes at most `batch << scale_max` pages (patch 7).
     pub capped: bool,

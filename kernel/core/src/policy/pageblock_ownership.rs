@@ -2,10 +2,10 @@
 
 /// CPUs claim whole pageblocks from the zone, and split these pageblocks in their page sets. A freed page
 /// usually goes to the owner of its pageblock, whichever CPU frees the page. A drain merges the pages of
-/// owned pageblocks before it takes the zone's lock.
+/// owned pageblocks before the drain takes the zone's lock.
 ///
-/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). This struct has a field for each
-/// point that the RFC's text leaves open. Decision 0016 gives the reasons for the values.
+/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). `PageblockOwnership` has a field
+/// for each point that the RFC's text leaves open. Decision 0016 gives the reasons for the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", default, deny_unknown_fields))]
@@ -15,11 +15,11 @@ pub struct PageblockOwnership {
     pub remote: RemoteFrees,
     /// The destination of a freed page if the lock of the owner's page set is taken.
     pub busy_owner: BusyOwner,
-    /// A page set claims no pageblock beyond this number of pages.
+    /// A page set claims a pageblock only if the page set's pages then do not exceed the limit `claims`.
     pub claims: ClaimLimit,
-    /// A refill takes free blocks from at most this number of pageblocks that the CPU owns. To find each of
-    /// these pageblocks, the refill looks at no more than this number of pageblocks on the CPU's list. The
-    /// CPU holds the zone's lock during this search.
+    /// A refill takes free blocks from at most `recovery_looks_max` pageblocks that the CPU owns. To find
+    /// each of them, the refill looks at no more than `recovery_looks_max` pageblocks on the CPU's list.
+    /// While a refill looks at these pageblocks, its CPU holds the zone's lock.
     pub recovery_looks_max: u32,
 }
 
@@ -67,8 +67,8 @@ pub enum BusyOwner {
     FreeingCpu,
 }
 
-/// Number of pages that a page set may hold, including the pageblock that it claims or recovers. A zone whose
-/// limit is smaller than a pageblock has no owners.
+/// Number of pages that a page set may hold, including the pageblock that the page set claims or recovers. A
+/// zone whose limit is smaller than a pageblock has no owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

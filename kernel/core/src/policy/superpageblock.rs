@@ -5,7 +5,7 @@
 /// tainted units.
 ///
 /// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged). The RFC's texts leave some
-/// points open. For these points, this project chose:
+/// points open. For the open points, this project chose:
 ///
 /// - Units are counted from the zone's first frame.
 ///
@@ -18,9 +18,10 @@
 ///   keeps its type.
 ///
 /// This crate does not model two parts of the RFC: the search of contiguous requests, and the worker that
-/// moves pages out of tainted units. The study `ageing` models this worker. The RFC's lists of pages that
+/// moves pages out of tainted units. The study `ageing` models the worker. The RFC's lists of pages that
 /// other CPUs freed are a separate rule, `PageblockOwnership::remote`. The RFC keeps counts for each unit.
-/// This crate counts again at each request, which gives the same answers but takes longer.
+/// This crate counts the pageblocks of units again at each request, which gives the same answers but takes
+/// longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -28,9 +29,9 @@
 pub struct UnitSteering {
     /// A search for a block in a suitable unit looks at this many blocks of a free list.
     pub looks_max: u32,
-    /// If a zone has more units than this, a request for memory that cannot be moved also takes blocks
-    /// smaller than a pageblock from tainted units. The request tries blocks of tainted units before it
-    /// claims a pageblock of a clean unit.
+    /// In a zone with more units than `fragments_above_units`, a request for memory that cannot be moved also
+    /// takes blocks smaller than a pageblock from tainted units. The request tries the blocks of tainted
+    /// units before the request claims a pageblock of a clean unit.
     pub fragments_above_units: u32,
 }
 

@@ -38,8 +38,8 @@ macro_rules! counters {
 counters! {
     /// Number of pages allocated (kernel: `pgalloc_<zone>`).
     pgalloc,
-    /// Number of pages freed (kernel: `pgfree`). Under the rules of Linux 6.1, this counter leaves out pages
-    /// that bypass a page set because its lock is taken, or because their pageblock is isolated.
+    /// Number of pages freed (kernel: `pgfree`). Under the rules of Linux 6.1, `pgfree` leaves out pages that
+    /// bypass a page set because its lock is taken, or because their pageblock is isolated.
     pgfree,
     /// Number of allocations from this zone that preferred this zone's node.
     numa_hit,
@@ -79,7 +79,7 @@ counters! {
     /// Number of times that an operation took the zone's lock.
     zone_lock_acquisitions,
     /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
-    /// zone lock once. Linux has neither this operation nor this counter.
+    /// zone lock once. Linux has neither this kind of split nor a counter of such splits.
     splits,
     /// Number of allocations and frees that found the page set's lock taken, or had to bypass the page set.
     trylock_failures,

@@ -8,7 +8,7 @@ use crate::policy::Fallback;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 /// The number of pages on the free lists, and the number of pages in a page set, before blocks move between
-/// these lists and the page set.
+/// the free lists and the page set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     free: i64,

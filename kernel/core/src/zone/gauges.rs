@@ -21,14 +21,14 @@ pub(crate) struct Gauges {
     /// Number of frames in pageblocks that are reserved for atomic requests.
     reserved_highatomic: Count,
     isolated_pageblocks: Count,
-    /// The flags are on this cache line because the zone walk reads the line anyway.
+    /// The flags are on the cache line of the gauges, because the zone walk reads the gauges anyway.
     pub(super) flags: AtomicU8,
     nonempty: Nonempty,
 }
 
 /// For each type and order, a bit that says whether the list has a block. The bits have their own cache line,
-/// because splits and merges often write the bits, and only requests of orders above 0 read the bits without
-/// the lock.
+/// because splits and merges often write the bits. Only requests of orders above 0 read the bits without the
+/// lock.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Nonempty([AtomicU16; MigrateType::COUNT]);
@@ -48,7 +48,7 @@ impl Gauges {
     }
 
     /// Adds `frames` frames that entered free lists other than the isolated lists. If `frames` is negative,
-    /// frames left these lists. The caller holds the zone lock.
+    /// frames left the free lists. The caller holds the zone lock.
     #[inline]
     pub(crate) fn add_free(&self, frames: i64) {
         add(&self.free, frames);

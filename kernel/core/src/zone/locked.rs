@@ -14,7 +14,8 @@ use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 /// The data that a zone's lock protects.
 ///
 /// The alignment puts the lock word and the data on different cache lines. A waiting CPU polls the lock word.
-/// If the lock word and the data shared a line, each poll would take the line from the lock's holder.
+/// If the lock word and the data shared a cache line, each poll would take the cache line from the lock's
+/// holder.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct FreeLists {
@@ -159,8 +160,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether a block that was just taken has the state of a free block. A block with any other state goes
-    /// out of service (spec §7).
+    /// Whether a block that was just taken has the state of a free block. A block without the state of a free
+    /// block goes out of service (spec §7).
     #[inline]
     pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)
@@ -187,8 +188,8 @@ impl<E: EventSink> LockedZone<'_, E> {
     }
 
     /// Sets the type of the pageblocks that a block covers. The caller calls [`grouped`](Self::grouped) once,
-    /// and uses the result for the lists too. A second call might return another type, because grouping by
-    /// mobility may be switched on or off meanwhile.
+    /// and uses the result for the lists too. A second call of `grouped` might return another type, because
+    /// grouping by mobility may be switched on or off meanwhile.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         self.body.frames.set_block_type(frame, order, migratetype);
     }

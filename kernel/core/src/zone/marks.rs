@@ -8,11 +8,11 @@ use crate::count::Count;
 /// which no zone reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// If a request would leave this number of free frames or fewer, the request succeeds only if it may use
+    /// If a request would leave at most `min` free frames, the request succeeds only if the request may use
     /// reserves.
     pub min: u64,
-    /// If a request would leave this number of free frames or fewer in each of its zones, the request wakes
-    /// the reclaimer.
+    /// If a request would leave at most `low` free frames in each of its zones, the request wakes the
+    /// reclaimer.
     pub low: u64,
     /// The number of free frames above which the reclaimer should stop.
     pub high: u64,
@@ -78,7 +78,7 @@ pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
     low
 }
 
-/// A zone's watermarks and boost. CPUs read these numbers without the zone's lock.
+/// A zone's watermarks and boost. CPUs read the watermarks and the boost without the zone's lock.
 #[derive(Debug)]
 pub(crate) struct Marks {
     min: Count,

@@ -65,8 +65,8 @@ impl<'a, P: Platform> Zone<'a, P> {
         outcome
     }
 
-    /// Reads the free lists for statistics and `validate`. This hold of the zone lock does not count in
-    /// `zone_lock_acquisitions`.
+    /// Reads the free lists for statistics and `validate`. A hold of the zone lock by `inspect` does not
+    /// count in `zone_lock_acquisitions`.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&FreeLists) -> T) -> T {
         look(&self.buddy.lock())
     }
@@ -86,8 +86,8 @@ impl<P: Platform> fmt::Debug for Zone<'_, P> {
 }
 
 /// A zone's frames. Indices count from `base`, which is a multiple of the largest block's size, so aligned
-/// frames have aligned indices. The tables end at a multiple of this size, so that a block's buddy always has
-/// an entry.
+/// frames have aligned indices. The tables end at a multiple of the largest block's size, so that a block's
+/// buddy always has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     base: u64,
@@ -103,7 +103,7 @@ impl Span {
     pub(crate) const fn covering(pfns: Range<u64>) -> Option<Self> {
         let base = pfns.start & !(LARGEST_BLOCK - 1);
         match pfns.end.checked_next_multiple_of(LARGEST_BLOCK) {
-            // No frame has the largest index, because this value marks the end of a list.
+            // No frame has the largest index, because the largest index marks the end of a list.
             Some(table_end) if pfns.start < pfns.end && table_end - base <= FrameIndex::MAX as u64 => {
                 let (start, end) = ((pfns.start - base) as FrameIndex, (pfns.end - base) as FrameIndex);
                 Some(Self { base, start, end })
@@ -141,9 +141,10 @@ impl Span {
 }
 
 impl FrameCounts {
-    /// The table sizes for a zone with these frame numbers. `None` if the zone is empty, or if its span,
-    /// rounded outwards to blocks of 1024 frames, has more than 2^32 − 2^10 frames (16 TiB with 4 KiB
-    /// frames). The function is `const`, so that a program can use the numbers as lengths of static tables.
+    /// The table sizes for a zone with these frame numbers. `None` if the zone is empty, or if its rounded
+    /// span has more than 2^32 − 2^10 frames (16 TiB with 4 KiB frames). The span is rounded outwards to
+    /// blocks of 1024 frames. The function is `const`, so that a program can use the numbers as lengths of
+    /// static tables.
     #[must_use]
     pub const fn for_span(pfns: Range<u64>) -> Option<Self> {
         match Span::covering(pfns) {

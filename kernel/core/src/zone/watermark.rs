@@ -113,7 +113,7 @@ impl ZoneBody<'_> {
     }
 
     /// Number of frames that the watermark check does not count as free, because a request with these flags
-    /// may not use them.
+    /// may not use those frames.
     #[inline]
     fn unusable(&self, flags: AllocFlags) -> i64 {
         let mut frames = 0;
@@ -178,8 +178,8 @@ mod tests {
         }
     }
 
-    /// Tests worked example E16: one free frame above the high watermark is enough, unless the zone keeps a
-    /// frame from requests that could use a higher zone.
+    /// Tests worked example E16. One free frame above the high watermark passes the fast check. With a
+    /// `lowmem_reserve` of one frame, the check fails.
     #[test]
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);

@@ -1,5 +1,5 @@
 //! The model of an allocator. The model stores which blocks are in use, and computes all expected answers
-//! from these blocks.
+//! from the blocks in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Operations, including misuse. An operation names a block by any number, and the model maps this number to
-//! a block in use.
+//! Operations, including misuse. An operation names a block by any number, and the model maps the number to a
+//! block in use.
 
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 
@@ -117,7 +117,8 @@ pub(crate) enum Operation {
     },
 }
 
-/// The arguments of a free: right, with another order, inside the block, or right but twice.
+/// The arguments of a free: right arguments, a wrong order, a frame inside the block, or right arguments in
+/// two frees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum How {
     Right,

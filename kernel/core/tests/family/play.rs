@@ -169,7 +169,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// Whether the allocator promises to report this misuse.
+    /// Whether the allocator promises to give the expected `answer` to a free.
     fn tells(&self, answer: Result<(), FreeError>) -> bool {
         self.subject.promises().tells_double_frees || !matches!(answer, Err(FreeError::DoubleFree(_)))
     }

@@ -30,7 +30,7 @@ pub(crate) trait Subject {
     /// alone.
     fn goes_with(&self, pfn: Pfn) -> Option<(Pfn, Order)>;
 
-    /// Checks that a drained CPU keeps no memory for itself, as far as the allocator shows this memory.
+    /// Checks that a drained CPU keeps no memory for itself, as far as the allocator reports a CPU's memory.
     fn check_drained(&self, cpu: CpuId);
 
     /// Runs an operation that is not in `FrameAllocator`.
@@ -47,8 +47,8 @@ pub(crate) trait Subject {
     fn finish(&self, model: &Model);
 }
 
-/// The methods for an administrator of memory. Both allocators have these methods with the same signatures,
-/// except for `drain_cpu` and `drain_all`.
+/// The methods for an administrator of memory. Both allocators have the methods of `Administered` with the
+/// same signatures, except for `drain_cpu` and `drain_all`.
 pub(crate) trait Administered: FrameAllocator {
     fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
     fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
@@ -63,8 +63,8 @@ pub(crate) trait Administered: FrameAllocator {
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
 }
 
-/// Implements [`Administered`] by the allocator's own methods. The two drains are arguments, because their
-/// signatures differ between the two allocators.
+/// Implements [`Administered`] by the allocator's own methods. The methods `drain_cpu` and `drain_all` are
+/// arguments of the macro, because their signatures differ between the two allocators.
 macro_rules! administered {
     ($allocator:ty, $($drains:item)*) => {
         impl Administered for $allocator {

@@ -58,7 +58,7 @@ fn exactly_a_batch_of_history_is_enough_for_free_high() {
         let pairs = machine.stock(1, 2);
         machine.stock(0, singles).into_iter().for_each(|block| machine.free(CPU, block));
         pairs.into_iter().for_each(|block| machine.free(CPU, block));
-        // When the second pair is freed, the history has `singles` + 2 pages.
+        // When the machine frees the second block of order 1, the history of frees has `singles` + 2 pages.
         assert_eq!(!machine.drains().is_empty(), drains, "{singles}");
     }
 }
@@ -71,7 +71,8 @@ fn a_large_slice_keeps_less_than_a_batch_only() {
             .allocator
             .set_cache_slice(CPU, CacheSlice { all_kib: 0, last_level_kib: 760 })
             .expect("a CPU");
-        // These frees leave a history of frees in the page set, and a drain does not clear this history.
+        // The following 300 frees leave a history of frees in the page set, and the drain does not clear this
+        // history.
         machine.stock(0, 300).into_iter().for_each(|block| machine.free(CPU, block));
         machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
         let pairs = machine.stock(1, 2);
@@ -116,7 +117,7 @@ fn drains_on_demand_begin_at_list_0_and_go_in_chunks() {
         })
         .collect();
     assert_eq!(drained, [unmovable, movable.0]);
-    // With these watermarks, the limit of the page set is larger than a chunk of batch << 5 pages.
+    // With the watermarks `most`, the limit of the page set is larger than a chunk of batch << 5 pages.
     let most = Watermarks { min: 5000, low: 9000, high: 10_000 };
     machine.allocator.set_watermarks(ZONE, most).expect("it exists");
     machine.stock(0, 2020).into_iter().for_each(|block| machine.free(CPU, block));
@@ -258,8 +259,9 @@ fn drains_look_again_while_pageblocks_are_isolated() {
     }
 }
 
-/// Tests the drain of unused pages that a refill took from a pageblock of another type. Linux 6.1 drains
-/// these pages to the list that they came from, and 6.12 to the list of their pageblock's type.
+/// Tests the drain of unused pages that a refill took from a pageblock of another type. Linux 6.1 drains the
+/// unused pages to the list where the refill found the pages. Linux 6.12 drains the unused pages to the list
+/// of their pageblock's type.
 #[test]
 fn unused_pages_go_back_to_where_the_policy_says() {
     for (policy, to) in [(LINUX_6_1, Unmovable), (LINUX_6_12, Movable)] {
@@ -342,8 +344,8 @@ fn requests_that_may_wake_the_reclaimer_do_so_below_low() {
     assert_eq!(wakes(&machine.events()), 0);
 }
 
-/// Tests which request clears the mark of a zone with boosted watermarks: under 6.1 any request, under 6.12
-/// only a request that may wake the reclaimer.
+/// Tests which request clears the mark of a zone with boosted watermarks: under Linux 6.1 any request, under
+/// Linux 6.12 only a request that may wake the reclaimer.
 #[test]
 fn a_boosted_zone_wakes_the_reclaimer_once() {
     for policy in [LINUX_6_1, LINUX_6_12] {
@@ -358,8 +360,8 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));
-        // The next request wakes the reclaimer twice: first because the zone is below its low watermark, and
-        // then because the request mixes types in a pageblock and so boosts the watermark.
+        // The next request wakes the reclaimer twice: because the zone is below its low watermark, and
+        // because the request mixes types in a pageblock and so boosts the watermark.
         while machine.allocator.alloc(CPU, &direct(Unmovable)).is_ok() {}
         give(&machine.allocator, 1024..1056);
         machine.events();

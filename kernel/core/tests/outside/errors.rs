@@ -340,7 +340,7 @@ fn hostile_numbers_do_not_overflow() {
         let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX };
         assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
-        // A request with all bits set has NO_RESERVES too, so the request must fail. A request with
+        // A request with all traits also has NO_RESERVES, so the request must fail. A request with
         // NO_WATERMARKS alone must succeed.
         assert!(
             allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4)).with(RequestTraits::all())).is_err()

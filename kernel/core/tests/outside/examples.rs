@@ -10,8 +10,8 @@ use pageset_core::{
     Request, RequestTraits, Watermarks, ZoneConfig, ZoneKind,
 };
 
-/// Makes a machine of one zone with two CPUs. Under Linux 6.12, the page sets have the limits of the first
-/// row of E1: 6862 and 90 112 pages.
+/// Makes a machine of one zone with two CPUs. Under Linux 6.12, the page sets have the limits in the first
+/// row of worked example E1: 6862 and 90 112 pages.
 fn e1_machine(policy: Policy) -> Machine {
     let machine = Machine::new(policy, 1_441_792);
     let marks = Watermarks { min: 10_980, low: 13_725, high: 16_470 };
@@ -20,7 +20,7 @@ fn e1_machine(policy: Policy) -> Machine {
 }
 
 /// The refills since the last call. Each pair has the number of blocks that the refill wanted, and the number
-/// that it got.
+/// of blocks that the refill got.
 fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     let refill = |event: &Event| match *event {
         Event::PcpRefill { asked, got, .. } => Some((asked, got)),
@@ -61,7 +61,7 @@ fn e01_limits_and_watermarks_of_the_observed_machine() {
     let expected =
         [(29, 36, 43, 18, 240), (5886, 7357, 8828, 3678, 48_307), (10_980, 13_725, 16_470, 6862, 90_112)];
     assert_eq!(limits, expected);
-    // Source: spec §1.10. The specification observed these values on the machine of example E1.
+    // The expected values of `lowmem_reserve` come from the machine of worked example E1 (spec §1.10).
     let protection: Vec<_> = allocator.zones().map(|zone| zone.protection).collect();
     assert_eq!(protection, [[0, 3019, 8651, 8651, 8651], [0, 0, 5632, 5632, 5632], [0; 5]]);
 }
@@ -142,7 +142,8 @@ fn e05_idle_page_sets_decay() {
     assert_eq!(machine.info(CPU).count, 5985, "nothing was drained");
 }
 
-/// Tests E6 and E7: while memory is short, each free lowers `high` by a batch and drains a batch.
+/// Tests worked examples E6 and E7: while memory is short, each free lowers `high` by a batch and drains a
+/// batch.
 #[test]
 #[cfg_attr(miri, ignore = "millions of frames")]
 fn e06_e07_pressure_lowers_high() {
@@ -245,7 +246,8 @@ fn e13_splitting_claiming_and_merging() {
     }
 }
 
-/// Tests E14: a movable request that finds only small unmovable blocks takes one of these blocks.
+/// Tests worked example E14: a movable request that finds only small unmovable blocks takes one of these
+/// blocks.
 #[test]
 fn e14_a_movable_request_takes_a_small_block() {
     use MigrateType::{Movable, Unmovable};
@@ -259,7 +261,7 @@ fn e14_a_movable_request_takes_a_small_block() {
         let got = take(&machine, Movable).0;
         assert_eq!(fallbacks(&machine), [(got, 2, Unmovable, false)], "{}", policy.name);
         assert_eq!(machine.allocator.pageblock_type(Pfn(got)), Some(Unmovable));
-        // The rest of the block is movable under 6.1, and stays unmovable under 6.12.
+        // The rest of the block is movable under Linux 6.1, and stays unmovable under Linux 6.12.
         let next = take(&machine, Movable).0;
         let falls_back = !fallbacks(&machine).is_empty();
         assert_eq!((next, falls_back), (got + 1, policy == LINUX_6_12), "{}", policy.name);
@@ -267,8 +269,8 @@ fn e14_a_movable_request_takes_a_small_block() {
     }
 }
 
-/// Tests E15: an unmovable request that finds blocks only in a mostly movable pageblock does not claim this
-/// pageblock.
+/// Tests worked example E15: an unmovable request that finds blocks only in a mostly movable pageblock does
+/// not claim the pageblock.
 #[test]
 fn e15_an_unmovable_request_meets_a_movable_pageblock() {
     use MigrateType::{Movable, Unmovable};
@@ -289,7 +291,7 @@ fn e15_an_unmovable_request_meets_a_movable_pageblock() {
         let got = take(&machine, Unmovable).0;
         let found: Vec<_> =
             fallbacks(&machine).iter().map(|(_, order, of, owned)| (*order, *of, *owned)).collect();
-        // Linux 6.1 steals the largest block, and 6.12 takes the smallest block that is large enough.
+        // Linux 6.1 steals the largest block, and Linux 6.12 takes the smallest block that is large enough.
         let size = if policy == LINUX_6_1 { 3 } else { 2 };
         assert_eq!(found, [(size, Movable, false)], "{}: nothing is claimed", policy.name);
         assert_eq!(machine.allocator.pageblock_type(Pfn(got)), Some(Movable), "{}", policy.name);

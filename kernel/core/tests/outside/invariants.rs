@@ -1,5 +1,5 @@
 //! Tests the specification's invariants (§8.1). A test's name has the invariant's number. `steady` checks the
-//! invariants that hold in every state. The test with the model runs these checks too, after each operation.
+//! invariants that hold in every state. The test with the model also calls `steady`, after each operation.
 //!
 //! Two invariants have no test here. Invariant 37 is about bad pages that a refill finds by their contents,
 //! but the core cannot read the contents of frames. Invariant 40 is about the clearing of huge pages, but the
@@ -18,7 +18,7 @@ use pageset_core::{
     RequestTraits, TickOutcome, ZoneConfig, ZoneKind,
 };
 
-/// Number of frames of the zone. A zone of this size has a batch of 63.
+/// Number of frames of the zone. A zone of `LARGE` frames has a batch of 63.
 const LARGE: u64 = 180_224;
 
 /// Policies to run a test under.
@@ -32,7 +32,7 @@ fn policies(wanted: impl Fn(&Policy) -> bool) -> Vec<Policy> {
 }
 
 /// The refills since the last call. Each pair has the number of blocks that the refill wanted, and the number
-/// that it got.
+/// of blocks that the refill got.
 fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     let refill = |event: &Event| match *event {
         Event::PcpRefill { asked, got, .. } => Some((asked, got)),
@@ -144,7 +144,8 @@ fn i12_a_fraction_fixes_high() {
             assert_eq!(machine.info(CPU).high, 450);
         }
     }
-    // While the reclaimer runs, the lower limit for a running reclaimer still applies.
+    // While the reclaimer runs, a free that reaches four batches (252 pages) causes a drain, even in a zone
+    // that is marked as below its high watermark.
     let stock = machine.stock(0, 300);
     machine.allocator.set_reclaim_active(ZONE, Reclaim::Active).expect("it exists");
     stock.into_iter().for_each(|block| machine.free(CPU, block));
@@ -288,7 +289,7 @@ fn i17_a_free_halves_the_alloc_factor_once() {
         let first: Vec<_> = (0..4).map(|_| next_refill().0).collect();
         assert_eq!(first, [63, 126, 252, 504], "{}", policy.name);
         // `alloc_factor` is 4 now, so the next refill would ask for 63 << 4 pages. A direct free does not
-        // change `alloc_factor`, and a free into the page set halves it to 2.
+        // change `alloc_factor`. A free into the page set halves `alloc_factor` to 2.
         let block = machine.alloc(CPU, 0);
         machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::BYPASS_PCP).expect("allocated");
         let block = machine.alloc(CPU, 5);

@@ -81,8 +81,8 @@ impl Machine {
         (self.allocator.alloc(cpu, &Request::new(order).movable()).expect("memory enough"), order)
     }
 
-    /// Allocates movable blocks on CPU `OTHER`. The test can then free these blocks on CPU `CPU`, which has
-    /// allocated nothing.
+    /// Allocates movable blocks on CPU `OTHER`. After this call, the test can free the blocks on CPU `CPU`,
+    /// which has allocated nothing.
     #[track_caller]
     pub(crate) fn stock(&self, size: u8, count: usize) -> Vec<(Pfn, Order)> {
         let blocks = (0..count).map(|_| self.alloc(OTHER, size)).collect();

@@ -1,6 +1,7 @@
-//! Tests the concerns of the reviewers of the 2016 high-order per-CPU series. The specification lists these
-//! concerns as R1 to R15 (§4.5). Each concern except R4 has a test of the `HIGH_ORDER_V5` policies. R4 needs
-//! an order that none of these policies has.
+//! Tests the concerns of the reviewers of the 2016 high-order per-CPU series. The specification numbers the
+//! reviewers' concerns from R1 to R15 (§4.5). Each concern except R4 has a test of the `HIGH_ORDER_V5`
+//! policies. Concern R4 needs page sets with blocks up to order 5. The page sets of the `HIGH_ORDER_V5`
+//! policies hold at most order 3.
 
 use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{
@@ -255,7 +256,7 @@ fn r14_cached_blocks_do_not_merge_until_they_are_drained() {
     let at_once = Request::new(Order::new(3).unwrap()).atomic();
     let order_4 = Request::new(Order::new(4).unwrap()).atomic();
     let blocks: Vec<_> = std::iter::from_fn(|| allocator.alloc(cpu, &at_once).ok()).collect();
-    // Two adjacent blocks are free, but each is in a page set.
+    // Two adjacent blocks are free, but each block is in a page set.
     let pair = blocks.iter().copied().filter(|pfn| pfn.0 / 16 == blocks[100].0 / 16);
     pair.for_each(|pfn| allocator.free(cpu, pfn, at_once.order).unwrap());
     assert!(allocator.alloc(cpu, &order_4).is_err());

@@ -12,7 +12,7 @@ use pageset_core::{
 
 use crate::log::{CPU, Log, OTHER};
 
-/// Number of frames of the zone. A zone of this many frames has a batch of 63.
+/// Number of frames of the zone. A zone of `FRAMES` frames has a batch of 63.
 const FRAMES: u64 = 180_224;
 const BATCH: u32 = 63;
 

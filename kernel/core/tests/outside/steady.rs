@@ -94,7 +94,8 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
 }
 
 /// Checks invariant 31: pages allocated minus pages freed equal `used`, the pages that users have or have
-/// lost. If `pgfree` does not count frees that bypass a page set, the difference may be larger than `used`.
+/// lost. If `pgfree` does not count frees that bypass a page set, allocations minus frees may be larger than
+/// `used`.
 #[track_caller]
 pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
     allocator: &Allocator<E>,

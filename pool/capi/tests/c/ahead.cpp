@@ -1,4 +1,4 @@
-// A header of a program's that declares the structs before it has pageset.h.
+// Declares the structs of pageset.h before the program includes pageset.h, as a header of the program may do.
 struct pageset_config;
 struct pageset_stats;
 struct pageset_backing;

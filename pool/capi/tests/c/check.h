@@ -1,4 +1,4 @@
-/* A check for all tests in C. If the check fails, it prints its place in the source. */
+/* A check for all tests in C. If the check fails, CHECK prints its place in the source. */
 #ifndef CHECK_H
 #define CHECK_H
 

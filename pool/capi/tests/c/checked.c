@@ -1,5 +1,5 @@
-/* Programs for a tool that checks memory. The tool must accept the correct programs, and find the errors
- * of the others. */
+/* Programs for a memory checker. The memory checker must accept the correct programs, and find the errors of
+ * the wrong programs. */
 #include <pthread.h>
 
 #include "make_pool.h"

@@ -1,5 +1,5 @@
 /* The program has the static library, and opens the shared library. Each library must refuse the handles
- * of the other. */
+ * of the other library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -35,7 +35,7 @@ int main(int count, char **names) {
     CHECK(pageset_destroy(others) == EBADF && destroy(own) == EBADF);
     CHECK(pageset_free(own, page, 0) == 0 && give_back(others, other, 0) == 0);
     CHECK(pageset_destroy(own) == 0 && destroy(others) == 0);
-    /* The libraries must also refuse the handle of a pool that the other makes later. */
+    /* Each library must also refuse the handle of a pool that the other library makes later. */
     for (round = 0; round < 50; round++) {
         own = make_pool();
         CHECK(create(NULL, &others) == 0);

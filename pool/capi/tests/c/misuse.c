@@ -82,7 +82,7 @@ static void null_pointers(pageset_pool *pool) {
     CHECK(pageset_populate(pool, 0, 1, NULL, NULL, NULL) == 0);
 }
 
-/* Pages that cannot be freed: whatever is passed, handed-out pages stay so, and no page is freed twice. */
+/* Passes pages that the library cannot free. Pages in use must stay in use, and no page may be freed twice. */
 static void wrong_pages(pageset_pool *pool, unsigned order) {
     void *page, *kept = NULL;
     size_t count = (size_t)1 << order, freed = 7;

@@ -20,7 +20,7 @@ void __wrap_free(void *memory);
 /* `left` is the number of allocations that succeed before one fails, or -1 if none fails. `failed` and `live`
  * count the failed and the live allocations. */
 static long left = -1, failed, live;
-/* Whether all allocations after the failed one fail too. */
+/* Whether all allocations after the failed allocation fail too. */
 static int is_lasting;
 
 static int is_refused(void) {
@@ -151,7 +151,7 @@ static int backing(pageset_pool *pool) {
     return error ? error : pageset_get_nodes(pool, nodes, 8, &count);
 }
 
-/* Calls that are refused, with a message for each. */
+/* Makes calls that the library refuses. Each refusal must have its own message. */
 static int refused(pageset_pool *pool) {
     pageset_config config;
     void *page;
@@ -177,7 +177,7 @@ static pageset_config without_thread(uint32_t fast_path) {
     return config;
 }
 
-/* A pool, made and destroyed. */
+/* Makes and destroys a pool. */
 static int create(pageset_pool *unused) {
     uint32_t fast_path;
     (void)unused;
@@ -258,7 +258,7 @@ static void limit(int resource, unsigned long soft) {
     CHECK(setrlimit(resource, &limits) == 0);
 }
 
-/* Address space for the pool, then for a little more, and so on, until it is enough. */
+/* Makes a pool with too little address space, then with a little more, and so on, until the pool can be made. */
 static void address_space(void) {
     unsigned long room;
     int error = ENOMEM;
@@ -285,7 +285,7 @@ static void threads(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* Besides the error, the kernel sends SIGXFSZ, and this signal would end the program. */
+/* Tests a limit of file sizes. Besides the error, the kernel sends SIGXFSZ, and SIGXFSZ would end the program. */
 static void file_size(void) {
     pageset_config config = without_thread(PAGESET_FAST_PATH_AUTO);
     pageset_pool *pool;

@@ -1,6 +1,7 @@
-/* A library with pageset in it is opened, used by four threads and closed. The threads go on: each was in a
- * sequence, and the kernel reads its description in the library when it interrupts them. With `forget`, a pool
- * with a thread of its own is left. */
+/* The program opens a library that has pageset in it. Four threads use the library, and the program closes the
+ * library. The threads go on. Each thread was in a sequence, and the kernel reads the sequence's descriptor in
+ * the library when the kernel interrupts the thread. With `forget`, the program leaves a pool with a thread of
+ * its own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,7 +22,7 @@ static int (*give_back)(pageset_pool *, void *, unsigned);
 static pthread_barrier_t barrier;
 static int forgets;
 
-/* C has no conversion from an object's address to a function's. */
+/* Copies the bytes of the address, because C cannot convert an object's address to a function's address. */
 static void find(void *library, const char *name, void *function) {
     void *found = dlsym(library, name);
     if (!found) fprintf(stderr, "%s\n", dlerror());

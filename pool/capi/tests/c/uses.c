@@ -42,14 +42,14 @@ static void blocks(pageset_pool *pool) {
     CHECK(pageset_free_bulk(pool, count, pages, &freed) == 0 && freed == 700);
 }
 
-/* The free of a program that keeps only a pointer. */
+/* Frees pages as a program does that keeps only a pointer. */
 static void release(void *pages) {
     pageset_pool *pool;
     CHECK(pageset_find(pages, &pool, NULL) == 0);
     CHECK(pageset_free_run(pool, pages) == 0);
 }
 
-/* Contiguous pages of any size, their parts, and frees by a pointer alone. */
+/* Allocates runs of many sizes, splits them, and frees them by a pointer alone. */
 static void runs(pageset_pool *pool) {
     pageset_pool *found, *other = make_pool();
     pageset_stats stats;
@@ -111,7 +111,7 @@ static void runs(pageset_pool *pool) {
     CHECK(pageset_destroy(other) == 0);
 }
 
-/* Settings that change after the pool was made. */
+/* Changes settings after the pool was made. */
 static void changes(void) {
     pageset_config config;
     pageset_pool *pool;
@@ -135,7 +135,7 @@ static void changes(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* A cache that evicts its oldest block. */
+/* A cache that evicts its newest block. */
 struct cache {
     pageset_pool *pool;
     void *blocks[8];
@@ -172,7 +172,7 @@ static void evicts(void) {
         CHECK(cache.count <= 2);
     }
     CHECK(cache.calls == 3 && cache.wanted == 2 * MIB);
-    /* A bulk allocation asks for what it misses. */
+    /* A bulk allocation asks the program for the missing bytes. */
     CHECK(pageset_alloc_bulk(cache.pool, 700, pages, &got) == 0 && got == 700);
     CHECK(cache.calls == 5 && cache.count == 0 && cache.wanted == (700 - 512) * 4096);
     CHECK(pageset_alloc_bulk(cache.pool, 700, pages + 700, &got) == 0 && got == 324);
@@ -183,7 +183,7 @@ static void evicts(void) {
     CHECK(pageset_alloc(cache.pool, 9, &block) == 0);
     cache.blocks[cache.count++] = block;
     cache.calls = 3;
-    /* The pool grows. */
+    /* With a larger capacity, the pool does not ask the program for pages. */
     CHECK(pageset_set_capacity(cache.pool, 6 * MIB) == 0);
     CHECK(pageset_alloc(cache.pool, 9, &block) == 0 && cache.calls == 3);
     CHECK(pageset_free(cache.pool, block, 9) == 0);
@@ -214,7 +214,7 @@ static void gib(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* Allocates until no page is left, and then some more. */
+/* Allocates until no page is left, and then tries to allocate more. */
 static void shortage(void) {
     static void *pages[5000];
     pageset_config config;
@@ -351,7 +351,7 @@ static void collapse(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* The program's own memory. */
+/* Makes a pool on the program's own memory. */
 static void region(void) {
     pageset_config config;
     pageset_pool *pool;

@@ -12,12 +12,12 @@ pub(crate) const PAGEBLOCKS_MAX: usize = 12;
 pub(crate) const COPIED_TOGETHER: usize = 4;
 
 /// A list of blocks with a fixed capacity. The last entry is used first, as in an array. `push_front` adds a
-/// block in front of the others.
+/// block in front of all other blocks.
 pub(crate) struct Batch<Entries: ?Sized = [Entry]> {
     start: usize,
     end: usize,
-    /// The entries: four more than the capacity, because a copy moves four entries at a time and may write up
-    /// to three too many.
+    /// Room for four entries more than the capacity, because a copy moves four entries at a time and may
+    /// write up to three entries too many.
     entries: Entries,
 }
 
@@ -50,7 +50,7 @@ impl Batch {
         &self.entries[self.start..self.end]
     }
 
-    /// Puts a block in front. All blocks that are already in the batch are used before it.
+    /// Puts a block in front. All blocks that are already in the batch are used before the new block.
     #[inline]
     pub(crate) fn push_front(&mut self, entry: Entry) {
         self.start -= 1;
@@ -73,8 +73,8 @@ impl Batch {
         self.entries[self.start..self.end].copy_from_slice(entries);
     }
 
-    /// Pointer to the front block. A copy may read [`len`](Self::len) entries from here, and up to three
-    /// more.
+    /// Pointer to the front block. A copy may read [`len`](Self::len) entries from this pointer on, and up to
+    /// three entries more.
     #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn front(&self) -> *const Entry {
         self.entries.as_ptr().wrapping_add(self.start)

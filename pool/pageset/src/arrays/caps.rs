@@ -10,8 +10,8 @@ pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 /// The arrays of one class, on all CPUs together, may hold this share of the free memory: `1 / 2^halvings`.
 ///
 /// Large arrays make most calls fast. But blocks in arrays do not merge into larger blocks, and other CPUs
-/// cannot use them. The pool makes the share smaller when the base has refused several requests in a period.
-/// After a period with fewer refused requests, the pool makes the share larger.
+/// cannot use these blocks. The pool makes the share smaller when the base has refused several requests in a
+/// period. After a period with fewer refused requests, the pool makes the share larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) halvings: u32,
@@ -20,14 +20,14 @@ pub(crate) struct Share {
 impl Share {
     /// The largest share: a quarter of the free memory. (A guess.)
     const LARGEST: u32 = 2;
-    /// The smallest share: 1/1024. With this share, a small pool has no arrays. A large pool keeps some, even
-    /// if requests for contiguous memory fail again and again.
+    /// The smallest share: 1/1024. With a share of 1/1024, a small pool has no arrays. A large pool keeps
+    /// some arrays, even if requests for contiguous memory fail again and again.
     const SMALLEST: u32 = 10;
     /// The share of a new pool: 1/64. A new pool does not know yet whether memory will be short.
     pub(crate) const FIRST: Self = Self { halvings: 6 };
 
-    /// The share after the base has refused several requests in a period: 1/16 of this share. Four calls of
-    /// [`grown`](Self::grown) undo one call of `shrunk`. (A guess.)
+    /// The share after the base has refused several requests in a period: 1/16 of the share `self`. Four
+    /// calls of [`grown`](Self::grown) undo one call of `shrunk`. (A guess.)
     pub(crate) fn shrunk(self) -> Self {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
     }
@@ -40,9 +40,9 @@ impl Share {
 
 impl Caps {
     /// The largest capacity of each class. The arrays of one CPU fit into a page of 4 KiB, and order 0 gets
-    /// more of this page than any other order. Half an array moves under one hold of the base's lock. With
-    /// half the capacity for order 0, CPUs would take this lock twice as often. The numbers for the other
-    /// classes are guesses.
+    /// more of the page than any other order. Half an array moves under one hold of the base's lock. With
+    /// half the capacity for order 0, CPUs would take the base's lock twice as often. The numbers for the
+    /// other classes are guesses.
     const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 32, 16, 8, 4, 4, 24];
 
     /// Computes the capacities for the arrays of `cpus` CPUs while `frames` frames are free.

@@ -1,5 +1,5 @@
 //! Operations on the arrays in a pool without restartable sequences. Each CPU has a lock that protects its
-//! arrays. Only a thread that empties the arrays waits for this lock. Other operations only try the lock.
+//! arrays. Only a thread that empties the arrays waits for a CPU's lock. Other operations only try the lock.
 
 use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{this_thread, yield_now};
@@ -7,13 +7,13 @@ use super::sync::{this_thread, yield_now};
 use super::{Batch, Class, CpuArrays, Entry};
 
 impl CpuArrays {
-    /// Takes a block. `None` if the stack has none, or if another thread has locked these arrays.
+    /// Takes a block. `None` if the stack has no block, or if another thread has locked these arrays.
     #[inline]
     pub(crate) fn try_pop(&self, class: Class) -> Option<Entry> {
         self.try_with(|arrays| arrays.stack(class).pop()).flatten()
     }
 
-    /// Puts a block. `false` if there is no room, or if another thread has locked these arrays.
+    /// Puts a block. `false` if the stack has no room, or if another thread has locked these arrays.
     #[inline]
     pub(crate) fn try_push(&self, class: Class, entry: Entry) -> bool {
         self.try_with(|arrays| arrays.stack(class).push(entry)).unwrap_or(false)
@@ -34,12 +34,12 @@ impl CpuArrays {
     }
 
     /// Takes all blocks in parts. For each part, waits for the lock, takes the part, unlocks, and then calls
-    /// `take`. Returns early if this thread itself holds the lock. The caller is a signal handler then, which
-    /// interrupted the holder of the lock, and would wait for ever.
+    /// `take`. Returns early if this thread itself holds the lock, because a wait would never end: the caller
+    /// is a signal handler that interrupted the holder of the lock.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
-            // Take as many parts as there are now. Blocks that other threads put into the arrays later may
-            // stay.
+            // Take as many parts as the stack has now. Blocks that other threads put into the arrays later
+            // may stay.
             for _ in 0..self.stack(class).parts() {
                 while !self.try_lock() {
                     if self.lock.load(Relaxed) == this_thread() {
@@ -55,8 +55,8 @@ impl CpuArrays {
         }
     }
 
-    /// Forgets all blocks, and unlocks. A child of `fork` that takes the pool over calls this function. A
-    /// thread of the parent may have held the lock at the fork, and the child does not have this thread.
+    /// Forgets all blocks, and unlocks. A child of `fork` that takes the pool over calls `forget`. A thread
+    /// of the parent may have held the lock at the fork, and the child does not have this thread.
     pub(crate) fn forget(&self) {
         Class::ALL.into_iter().for_each(|class| self.stack(class).empty(|_forgotten| {}));
         self.lock.store(0, Release);
@@ -74,8 +74,8 @@ impl CpuArrays {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // Race: two threads try to lock at once. The second thread must not overwrite the number of the first
-        // thread, so the code uses a compare-exchange and no swap.
+        // Race: two threads try to lock at once. The lock holds its owner's thread number. A
+        // compare-exchange, unlike a swap, cannot overwrite the owner's number.
         self.lock.load(Relaxed) == 0 && self.lock.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
     }
 }
@@ -156,7 +156,8 @@ mod tests {
             all.sort_by_key(|entry| entry.frame());
             assert_eq!(all, entries(0..6));
         };
-        // Shuttle's atomics are large, and so are the arrays of them that are built on the stack.
+        // Shuttle's atomics are large, so the arrays of atomics that the test builds on its stack are large,
+        // too.
         let mut config = shuttle::Config::new();
         config.stack_size = 1 << 20;
         shuttle::Runner::new(RandomScheduler::new(schedules.unwrap_or(2000)), config).run(test);

@@ -6,7 +6,7 @@ use super::{Batch, Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
 
 /// A stack of blocks. The low 16 bits of the head word are the number of blocks, and the other bits are the
-/// number of pops, so one store changes both numbers.
+/// number of pops. So one store changes both numbers.
 ///
 /// # Invariants
 /// `cap` is at most `ENTRIES` minus [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER), because a copy may
@@ -167,8 +167,8 @@ impl<'a> View<'a> {
         (self.count() as usize).div_ceil(BATCH_MAX)
     }
 
-    /// Moves blocks into an empty batch until it is full. The blocks are not counted as pops. The caller must
-    /// be the only thread that may change the stack now.
+    /// Moves blocks into an empty batch until the batch is full. The blocks are not counted as pops. The
+    /// caller must be the only thread that may change the stack now.
     pub(super) fn take_part(&self, part: &mut Batch) {
         self.take_last(part.capacity(), |entry| part.push_front(entry));
     }

@@ -12,8 +12,8 @@ pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(shuttle))]
 pub(super) use std::thread::yield_now;
 
-/// A number that identifies this thread and the signal handlers that run on it. The number is at least 1. Very
-/// rarely, two threads have the same number.
+/// A number that identifies this thread and the signal handlers that run on this thread. A thread's number is
+/// at least 1. Very rarely, two threads have the same number.
 #[cfg(not(shuttle))]
 #[inline]
 pub(super) fn this_thread() -> u32 {

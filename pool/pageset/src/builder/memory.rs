@@ -81,12 +81,12 @@ impl Builder {
         })
     }
 
-    /// Makes every huge page of the pool resident now. Without this step, a thread could later touch a
-    /// reserved page and get SIGBUS, because its node, its cpuset or its cgroup has too few huge pages.
+    /// Makes every huge page of the pool resident now. Without `claim`, a thread could later touch a reserved
+    /// page and get SIGBUS, because its node, its cpuset or its cgroup has too few huge pages.
     fn claim(&self, memory: &Mapping) -> Result<(), BuildError> {
         match advice::populate(memory, 0..self.bytes) {
-            // A kernel before 5.14 cannot populate memory. On such a kernel, rely on the reservation of huge
-            // pages.
+            // A kernel before 5.14 cannot populate memory. On a kernel before 5.14, rely on the reservation
+            // of huge pages.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.numa == Numa::FirstTouch => {
                 Ok(())
             }

@@ -76,7 +76,7 @@ impl<P: Deref<Target = [u8]>> PageBuffer<P> {
 }
 
 impl<P: DerefMut<Target = [u8]>> PageBuffer<P> {
-    /// The bytes behind the bytes in use. Fill these unused bytes, then call [`set_len`](Self::set_len).
+    /// The bytes behind the bytes in use. Fill the unused bytes, then call [`set_len`](Self::set_len).
     #[must_use]
     pub fn unused(&mut self) -> &mut [u8] {
         &mut self.pages[self.len..]

@@ -36,8 +36,8 @@ pub struct Pages<'p> {
 /// Pages that no Rust value owns. [`Pages::into_raw`] returns such pages, so that a C interface can hand them
 /// out.
 ///
-/// The value from `into_raw` knows its pool, and other pools refuse it. Two values are equal if their frame
-/// numbers and page counts are equal, even if their pools differ.
+/// The value from `into_raw` knows its pool, and other pools refuse the value. Two values are equal if their
+/// frame numbers and page counts are equal, even if their pools differ.
 #[derive(Clone, Copy)]
 pub struct RawPages {
     span: Span,
@@ -47,9 +47,9 @@ pub struct RawPages {
 
 impl RawPages {
     /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. Any pool may take
-    /// these pages back. Returns `None` if the numbers are out of range. This function is for bindings to
+    /// the result back. Returns `None` if the numbers are out of range. `RawPages::new` is for bindings to
     /// other languages, which keep a page's address instead of a `RawPages`. The function does not check
-    /// whether such pages exist.
+    /// whether the named pages exist.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
@@ -143,8 +143,8 @@ impl<'p> Pages<'p> {
         Pfn(u64::from(self.span.frame()))
     }
 
-    /// The number of bytes from the pool's start to these pages. In a shared pool, this is the offset in the
-    /// pool's file.
+    /// The number of bytes from the pool's start to these pages. In a shared pool, the result is also the
+    /// offset of these pages in the pool's file.
     #[must_use]
     #[inline]
     pub fn offset(&self) -> usize {
@@ -181,7 +181,7 @@ impl<'p> Pages<'p> {
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
     pub fn shrink_to(&mut self, keep: Range<usize>) {
-        // INVARIANT: the pages that remain in the span are still ours.
+        // INVARIANT: this value still owns the pages that remain in the span.
         self.pool.shrink(&mut self.span, keep);
     }
 
@@ -233,14 +233,14 @@ impl<'p> Pages<'p> {
         if !std::ptr::eq(self.pool, next.pool) || !self.pool.join(&mut self.span, next.span) {
             return Err(next);
         }
-        // INVARIANT: these pages now have the frames of `next`.
+        // INVARIANT: `self` now owns the frames of `next`, so `next` must not free them.
         next.give_up();
         Ok(())
     }
 
-    /// Frees these pages and gives their memory back to the system at once. Use this function for pages that
-    /// you do not need again soon, such as the pages of a balloon. The pool knows that pages that went back
-    /// are zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear these pages. Returns the
+    /// Frees these pages and gives their memory back to the system at once. Use `discard` for pages that you
+    /// do not need again soon, such as the pages of a balloon. The pool knows that pages that went back are
+    /// zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear these pages. Returns the
     /// number of bytes that went back to the system. The result is 0 if this pool [gives no memory
     /// back](crate::Pool::trim), or if the system keeps the pages. The result is also 0 in a child of
     /// [`fork`](crate::Fork), and in a signal handler that interrupted an operation of the pool.
@@ -311,7 +311,7 @@ impl<'p> Pages<'p> {
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
     /// If a caller frees pages twice, the pool may notice the double free only when it empties the CPU's
-    /// array. When the pool notices a double free, it refuses the pages, and counts the free in
+    /// array. When the pool notices a double free, the pool refuses the pages, and counts the free in
     /// [`Stats::bad_frees`](crate::Stats::bad_frees). Before the pool notices, the same pages may have two
     /// owners. [`from_raw_checked`](Self::from_raw_checked) checks before it takes pages back.
     ///
@@ -324,7 +324,8 @@ impl<'p> Pages<'p> {
     pub unsafe fn from_raw(pool: &'p Pool, raw: RawPages) -> Self {
         let inner = pool.inner();
         assert!(raw.may_be_of(inner), "{raw:?} do not belong to {pool:?}");
-        // SAFETY: the caller promises that `raw` are pages of this pool, and that nobody else owns them.
+        // SAFETY: the caller promises that `raw` are pages of this pool, and that no other value owns these
+        // pages.
         unsafe { Self::take_back(inner, raw.span) }
     }
 
@@ -334,12 +335,12 @@ impl<'p> Pages<'p> {
     /// - Free pages, which may lie in the array of a CPU.
     /// - A part of a block, because pages must come back as they were given up. There is one exception. After
     ///   a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know only which pages
-    ///   of a pageblock are in use, and not their blocks. In such a pageblock, the function accepts parts of
-    ///   blocks.
+    ///   of a pageblock are in use, and not their blocks. In a pageblock whose blocks the pool does not know,
+    ///   the function accepts parts of blocks.
     ///
     /// The function also returns `None` if it cannot check the pages. The function cannot check pages in a
     /// child of [`fork`](crate::Fork), or in a signal handler whose thread was interrupted inside an
-    /// operation of the same pool. Use this function for debugging, and for callers in other languages.
+    /// operation of the same pool. Use `from_raw_checked` for debugging, and for callers in other languages.
     /// O(CPUs).
     ///
     /// # Safety

@@ -65,19 +65,19 @@ impl PoolRef for Rc<Pool> {}
 /// ```
 ///
 /// The type is [`RefUnwindSafe`](std::panic::RefUnwindSafe), because
-/// `arrow_buffer::Buffer::from_custom_allocation` accepts only such an owner of a buffer.
+/// `arrow_buffer::Buffer::from_custom_allocation` requires `RefUnwindSafe` of a buffer's owner.
 ///
 /// A child of `fork` may read these pages, and dropping them in the child does nothing. See
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
-/// A `Pages` value of `pool` gave `pages` up, and this value is the only owner of `pages`. `start` is the
-/// address of the first byte of `pages`.
+/// A `Pages` value of `pool` gave `pages` up, and the `OwnedPages` value is the only owner of `pages`.
+/// `start` is the address of the first byte of `pages`.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages<P: PoolRef = Arc<Pool>> {
     pages: Span,
-    // The count of owners lies next to the pool. Owners on other CPUs change the count, so a read of the
-    // start from the pool would wait for the count's cache line.
+    // The count of owners lies next to the pool. Owners on other CPUs change the count. So a read of the
+    // pool's start from the pool would wait for the count's cache line.
     start: NonNull<u8>,
     pool: P,
 }
@@ -113,8 +113,8 @@ impl<P: PoolRef> OwnedPages<P> {
         Pfn(self.pages.frame() as u64)
     }
 
-    /// The number of bytes from the pool's start to these pages. In a shared pool, this is the offset in the
-    /// pool's file.
+    /// The number of bytes from the pool's start to these pages. In a shared pool, the result is also the
+    /// offset of these pages in the pool's file.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.pages.frame() as usize * PAGE_BYTES
@@ -132,7 +132,7 @@ impl<P: PoolRef> OwnedPages<P> {
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
     pub fn shrink_to(&mut self, keep: Range<usize>) {
-        // INVARIANT: the pages that remain are still ours.
+        // INVARIANT: this value still owns the pages that remain.
         self.pool.inner().shrink(&mut self.pages, keep);
         self.start = first_byte(self.pool.inner(), self.pages);
     }
@@ -193,7 +193,7 @@ impl<P: PoolRef> OwnedPages<P> {
 impl<P: PoolRef> Drop for OwnedPages<P> {
     fn drop(&mut self) {
         // SAFETY: by the invariant, a `Pages` value of this pool gave these pages up, and they have no other
-        // owner. This value is dropped only once.
+        // owner. Rust drops the `OwnedPages` value only once.
         drop(unsafe { Pages::take_back(self.pool.inner(), self.pages) });
     }
 }

@@ -30,8 +30,8 @@ impl Span {
     }
 
     /// Makes a span of at most 2^30 frames. If the number and the alignment of the frames fit one block, the
-    /// frames are one block in the base, because the base cuts runs into the largest blocks that fit. There
-    /// is one exception: the base keeps two pageblocks inside a larger run as two blocks.
+    /// frames are one block in the base. The reason is that the base cuts runs into the largest blocks that
+    /// fit. There is one exception: the base keeps two pageblocks inside a larger run as two blocks.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         if count > Order::MAX.frames() {
             return Self::loose(frame, count);
@@ -104,8 +104,8 @@ impl Span {
     /// The array for this block. `None` if the span is not a block of a class.
     #[inline(always)]
     pub(crate) const fn stack(self) -> Option<StackAt> {
-        // As a signed number, these bits are negative for a loose run, and zero for a span without an array.
-        // One comparison rules out both cases.
+        // As a signed number, bits 48 to 63 are negative for a loose run, and zero for a span without an
+        // array. One comparison rules out both cases.
         let bits = (self.0 >> 48) as u16;
         if bits.cast_signed() > 0 { StackAt::from_bits(bits) } else { None }
     }
@@ -113,8 +113,8 @@ impl Span {
     /// The class of the block. `None` if the span is not a block of a class.
     pub(crate) fn class(self) -> Option<Class> {
         self.stack()?;
-        // The function has returned for a loose run, because a loose run has no array. In all other spans,
-        // bits 32 to 46 hold the whole count.
+        // For a loose run, `class` has already returned, because a loose run has no array. In all other
+        // spans, bits 32 to 46 hold the whole count.
         let count = self.0 >> 32 & Self::COUNT;
         Class::of(Order::new(count.trailing_zeros() as u8)?)
     }

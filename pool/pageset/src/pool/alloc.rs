@@ -15,9 +15,9 @@ impl Pool {
     /// O(1) if this CPU's array has a block. Otherwise the thread takes the base's lock and moves up to half
     /// an array of blocks.
     ///
-    /// A signal handler may call this function, and may drop pages. If the handler interrupted its thread
-    /// inside an operation of this pool, the call may return [`AllocError::WouldBlock`], and dropped pages
-    /// are freed a little later.
+    /// A signal handler may call `alloc`, and may drop pages. If the handler interrupted its thread inside an
+    /// operation of this pool, the call may return [`AllocError::WouldBlock`], and dropped pages are freed a
+    /// little later.
     ///
     /// # Errors
     /// Returns [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`] or
@@ -39,8 +39,8 @@ impl Pool {
     }
 
     /// Does the same as [`alloc`](Self::alloc), and makes all bytes zero. Memory that is known to be zero is
-    /// not cleared again. Such memory is fresh from the system, or went back to the system before, or was
-    /// cleared by a scan. After clearing, the block's beginning is in the CPU's cache.
+    /// not cleared again. Memory is known to be zero if the memory is fresh from the system, went back to the
+    /// system before, or was cleared by a scan. After clearing, the block's beginning is in the CPU's cache.
     ///
     /// # Errors
     /// The errors of `alloc`.
@@ -55,8 +55,8 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Does the same as [`alloc`](Self::alloc), and returns pages that keep the pool alive. Use this call for
-    /// buffers that outlive the code that made them. [`Pages::into_owned`] does the same for other
+    /// Does the same as [`alloc`](Self::alloc), and returns pages that keep the pool alive. Use `alloc_owned`
+    /// for buffers that outlive the code that made them. [`Pages::into_owned`] does the same for other
     /// allocations.
     ///
     /// # Errors
@@ -94,8 +94,8 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the base. If the base has no such block or the capacity is used up,
-    /// drains the arrays and tries again.
+    /// Allocates one block directly from the base. If the base has no block of this order or the capacity is
+    /// used up, drains the arrays and tries again.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
         self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
     }

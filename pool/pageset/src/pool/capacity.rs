@@ -41,9 +41,9 @@ impl Capacity {
         self.limit().saturating_sub(self.out.load(Relaxed))
     }
 
-    /// Charges frames that are about to go to a user or an array. Changes nothing and returns `false` if
-    /// there is no room for all of them. A refused charge never raises the number for a moment, so it cannot
-    /// make another thread's charge fail.
+    /// Charges frames that are about to go to a user or an array. Changes nothing and returns `false` if the
+    /// capacity has no room for all these frames. A refused charge does not raise the number of charged
+    /// frames even for a moment, so a refused charge cannot make another thread's charge fail.
     pub(super) fn try_charge(&self, frames: u64) -> bool {
         let limit = self.limit();
         let within = |out: u64| out.checked_add(frames).filter(|out| *out <= limit);

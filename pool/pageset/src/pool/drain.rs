@@ -1,5 +1,5 @@
-//! A drain frees all blocks that lie in arrays or were passed on, so that they can merge into larger blocks
-//! in the base.
+//! A drain frees all blocks that lie in arrays or were passed on, so that these blocks can merge into larger
+//! blocks in the base.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,8 +32,8 @@ impl Inner {
             loop {
                 let (blocks, refused) = self.base.free_passed(class, &self.ledger);
                 if refused > 0 {
-                    // A double free: each of the two frees ended a charge, but the frames were charged once.
-                    // Charge them again to correct the number.
+                    // After a double free, each of the two frees ended a charge, but the frames were charged
+                    // once. Charge the frames again to correct the number of charged frames.
                     self.counts.note_bad_frees(refused as u64);
                     self.capacity.charge(refused as u64 * u64::from(class.frames()));
                 }

@@ -23,11 +23,11 @@ impl Inner {
         }
     }
 
-    /// Passes blocks on to the next refill of any CPU. Frees the blocks instead if memory is short, or if the
-    /// list for the class is full.
+    /// Passes blocks on to the next refill of any CPU. Frees the blocks instead if memory or capacity is
+    /// short, or if the list for the class is full.
     pub(super) fn pass_on(&self, class: Class, entries: &[Entry]) {
-        // Blocks that are passed on cannot merge into larger blocks. Pass blocks on only while at least a
-        // quarter of the memory is free.
+        // Blocks that are passed on cannot merge into larger blocks. Pass blocks on only while users and
+        // arrays may still get at least a quarter of the pool's frames.
         let is_ample = self.capacity.left() >= u64::from(self.frames) / 4;
         let refused = self.base.flush(self.percpu.cpu(), class, entries, &self.ledger, is_ample);
         self.note_freed_entries(class, entries.len(), refused);

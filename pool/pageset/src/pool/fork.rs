@@ -1,9 +1,9 @@
-//! Checks whether the calling code may use a pool. Two kinds of callers may not use every operation. A child
+//! Checks whether the calling code may use a pool. Two kinds of callers may use only some operations. A child
 //! of `fork` may do only what [`Fork`](crate::Fork) says. A signal handler that interrupted its thread inside
 //! an operation of the same pool may take no lock of the pool.
 //!
 //! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]. An operation that
-//! takes no lock but changes memory or metadata gets these parts from [`Pool::in_parent`]. Dropping
+//! takes no lock but changes memory or metadata gets the pool's parts from [`Pool::in_parent`]. Dropping
 //! [`Pages`](crate::Pages) uses [`Inner::enter`]. All other code reads only facts that never change.
 
 use super::{Inner, Pool};
@@ -39,7 +39,8 @@ impl Inner {
     }
 
     /// Begins an operation that takes locks, and frees the pages that signal handlers could not free. Returns
-    /// an error in a child, and in a signal handler that interrupted its thread inside of such an operation.
+    /// an error in a child, and in a signal handler that interrupted its thread inside an operation that
+    /// takes locks.
     pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);
@@ -114,7 +115,7 @@ mod tests {
         ("from_raw", |pool, pages| {
             let raw = pages.into_raw();
             // SAFETY: the child's copy of the pages has no other owner, and the check refuses a second value
-            // of them.
+            // of the same pages.
             let checked = unsafe { Pages::from_raw_checked(pool, raw) };
             assert!(checked.is_none(), "nothing can be looked up in a child");
             // SAFETY: as above.
@@ -155,7 +156,7 @@ mod tests {
     }
 
     /// Tests a child whose parent holds all locks of the pool at the fork. No thread of the child would
-    /// unlock these locks.
+    /// unlock the parent's locks.
     #[test]
     fn a_child_waits_for_no_lock() {
         for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {

@@ -14,8 +14,8 @@ use crate::pages::Span;
 use crate::sys::advice::{Discarded, discard};
 use crate::sys::link;
 
-/// How an operation must free frames that were left to it. The value is a bit of the list's words that no
-/// [`Span`] uses.
+/// How an operation must free deferred frames. Each word of the list of deferred spans has this value in a
+/// bit that no [`Span`] uses.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Deferred {
@@ -47,7 +47,7 @@ impl Inner {
     }
 
     /// Frees frames that did not go into an array: a run, a block without an array, or a block whose array is
-    /// full or locked. If the array is full, also flushes half of it.
+    /// full or locked. If the array is full, also flushes half of the array.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
@@ -64,8 +64,8 @@ impl Inner {
         self.percpu.fit(self.capacity.left());
         let frames = span.frame()..span.frame() + span.count();
         if let Some(class) = class.filter(|class| self.percpu.holds_many(*class)) {
-            // If the block is zero, note it in the array's entry and not in the ledger. The fast path does
-            // not tell the ledger when a user takes the block and writes to it.
+            // If the block is zero, note this fact in the array's entry and not in the ledger. The fast path
+            // does not tell the ledger when a user takes the block and writes to the block.
             return self.flush(class, Entry::with_zero(span.frame(), zero));
         }
         if zero == ZeroState::Zero {
@@ -111,7 +111,7 @@ impl Inner {
     }
 
     /// Gives the memory behind these frames back to the system. The owner keeps the frames. Returns the
-    /// number of bytes that went back.
+    /// number of bytes that went back to the system.
     pub(crate) fn give_back(&self, frames: &Range<u32>) -> usize {
         if frames.is_empty() {
             return 0;
@@ -125,7 +125,7 @@ impl Inner {
     fn give_back_inside(&self, frames: &Range<u32>) -> Option<usize> {
         let (begun, bytes) = (Instant::now(), bytes_of(frames));
         {
-            // While this thread holds the lock, no other thread can pin the pool.
+            // While this thread holds the lock `returning`, no other thread can pin the pool.
             let _batch = self.returning.lock();
             if discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
                 return None;
@@ -135,9 +135,9 @@ impl Inner {
         Some(bytes.len())
     }
 
-    /// Leaves frames to the next operation that enters the pool. A signal handler calls this function if it
-    /// interrupted its thread inside an operation of the pool. The deferred spans form a list: the first page
-    /// of each span has a link to the next span.
+    /// Leaves frames to the next operation that enters the pool. A signal handler calls this function if the
+    /// handler interrupted its thread inside an operation of the pool. The deferred spans form a list: the
+    /// first page of each span has a link to the next span.
     fn defer(&self, span: Span, what: Deferred) {
         let mut first = self.deferred.load(Relaxed);
         // Tell memory checkers that the first page is written, because the link is stored there.

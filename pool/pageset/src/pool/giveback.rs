@@ -31,8 +31,8 @@ const TRIMMED_PAGES: u64 = 16;
 pub struct Trimmed {
     /// Bytes that went back to the system.
     pub returned_bytes: u64,
-    /// Whether a later scan may give more memory back: the rate was used up, some memory was not idle for
-    /// long enough, or the pool was in use.
+    /// Whether a later scan may give more memory back. The reason is that the rate was used up, some memory
+    /// was not idle for long enough, or the pool was in use.
     pub more: bool,
 }
 
@@ -56,9 +56,9 @@ enum Which {
 impl Pool {
     /// Gives idle memory back to the system. One call makes one scan. The pool's thread makes the same scan
     /// every [`interval`](crate::ReturnPolicy::interval). If the pool was not used since the last scan, the
-    /// scan first empties the caches. If the pool is in use, only every tenth scan empties the caches. Then
-    /// the scan gives back pageblocks that two scans in a row found free: the highest addresses first, and as
-    /// many as the rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and
+    /// scan first empties the caches. If the pool is in use, only every tenth scan empties the caches. After
+    /// that, the scan gives back pageblocks that two scans in a row found free: the highest addresses first,
+    /// and as many pageblocks as the rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and
     /// [populated](Self::populate) memory stay. O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
@@ -85,8 +85,9 @@ impl Pool {
 
 impl Pool {
     /// Sets the policy for idle memory. The new policy applies from the next scan on. With
-    /// [`Worker::Thread`], the call starts the pool's thread if the pool has none and there is work for it.
-    /// With [`Worker::None`], the call ends the thread, and waits until a scan that has begun is over.
+    /// [`Worker::Thread`], the call starts the pool's thread if the pool has no thread and the policy has
+    /// work for a thread. With [`Worker::None`], the call ends the thread, and waits until a scan that has
+    /// begun is over.
     ///
     /// # Errors
     /// The system's error if the thread cannot be started. If the call returns an error, the policy has not
@@ -108,19 +109,20 @@ impl Pool {
     }
 
     /// Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every
-    /// address, as if built [pinned](crate::Builder::pinned). Use this call if you register the pool with a
-    /// device for a time. Pin the pool before you register it with the device, and unpin the pool after you
+    /// address, as if built [pinned](crate::Builder::pinned). Use `set_pinned` if you register the pool with
+    /// a device for a time. Pin the pool before you register it with the device, and unpin the pool after you
     /// have unregistered it. A pool that was built pinned has no thread that gives memory back. After you
-    /// unpin such a pool, call [`set_returns`](Self::set_returns), which starts the thread, or
-    /// [`tick`](Self::tick).
+    /// unpin a pool that was built pinned, call [`set_returns`](Self::set_returns), which starts the thread,
+    /// or [`tick`](Self::tick).
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
-            // A thread that gives memory back checks the flag and discards the memory under this lock. Wait
-            // until no thread holds the lock.
+            // A thread that gives memory back holds the lock `returning` while the thread checks the flag and
+            // discards the memory. Wait until no thread holds the lock.
             let _none_is_returning = inner.returning.lock();
             inner.is_pinned.store(is_pinned, Relaxed);
         }
-        // Every later scan or trim takes the lock before it discards memory, and so sees the new flag.
+        // Every later scan or trim takes the lock `returning` before the scan or trim discards memory, and so
+        // sees the new flag.
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! The child has a copy of the memory and of the tables. Two races could make the copy wrong. First, another
 //! thread of the parent may be changing a table under a lock. To prevent the first race, the thread that
-//! forks takes all locks of the pool before the fork. Second, threads change arrays without these locks. To
-//! prevent the second race, the forking thread empties the arrays before the fork. The child forgets blocks
-//! that other threads put into arrays after this step and before the fork, and these blocks stay in use for
-//! ever.
+//! forks takes all locks of the pool before the fork. Second, threads change arrays without taking the pool's
+//! locks. To prevent the second race, the forking thread empties the arrays before the fork. Other threads
+//! may put blocks into arrays after the forking thread has emptied the arrays and before the fork. The child
+//! forgets these blocks, which stay in use for ever.
 //!
 //! The child waits for the end of the process that owns the pool, because a pool can have only one owner.
 
@@ -37,7 +37,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// The state that a pool needs so that a child may take it over.
 pub(crate) struct HandOver {
     /// In a child: whether its copy of the tables is consistent, because the forking thread held all locks at
-    /// the fork. Only a child sets this field.
+    /// the fork. Only a child sets `is_quiet`.
     is_quiet: AtomicBool,
     /// The process that owns the pool.
     owner: Lock<Process>,
@@ -118,7 +118,8 @@ impl Locks for Inner {
 /// The pools of this process that a child may take over.
 static POOLS: Lock<Vec<Shared<Inner>>> = Lock::new(Vec::new());
 
-/// The pools and locks that a forking thread holds from the handler before the fork to the handler after it.
+/// The pools and locks that a forking thread holds from the handler before the fork to the handler after the
+/// fork.
 struct Forking {
     locked: Vec<Locked<Inner>>,
     _pools: MutexGuard<'static, Vec<Shared<Inner>>>,
@@ -151,8 +152,8 @@ extern "C" fn before_fork() {
         let Ok(_inside) = pool.enter() else { continue };
         {
             // Race: another thread compares the arrays with the base (`validate`) while this thread drains
-            // the arrays. Both threads take this lock, so the later thread waits, and the comparison never
-            // sees half a drain.
+            // the arrays. Both threads take the lock `looks`, so the later thread waits, and the comparison
+            // never sees half a drain.
             let _no_look = pool.looks.lock();
             pool.drain_arrays();
         }
@@ -165,9 +166,9 @@ extern "C" fn after_fork_in_parent() {
     drop(FORKING.take().map(ManuallyDrop::into_inner));
 }
 
-/// Marks the pools as consistent in a child. Only the C library's `fork` calls this function. In a child that
-/// was made by another call, locks may be held by threads that the child does not have. Such a child cannot
-/// take a pool over.
+/// Marks the pools as consistent in a child. Only the C library's `fork` calls this handler. After any other
+/// call that forks, the child's locks may be held by threads that the child does not have. A child without
+/// this handler's call cannot take a pool over.
 extern "C" fn after_fork_in_child() {
     let Some(forking) = FORKING.take().map(ManuallyDrop::into_inner) else { return };
     forking.locked.iter().for_each(|locked| locked.value().set_quiet());
@@ -220,7 +221,7 @@ impl Pool {
     /// for ever. Blocks that other threads put into arrays during the fork are also lost: usually few, and at
     /// most as many as the arrays hold.
     ///
-    /// Use this call in a program that builds its pool and then becomes a daemon:
+    /// Use `take_over` in a program that builds its pool and then becomes a daemon:
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -237,8 +238,8 @@ impl Pool {
     /// ```
     ///
     /// A child can also take over the pool of its grandparent, if its parent did not take the pool over. In
-    /// the process that owns the pool, this call does nothing. If the pool was registered with a device,
-    /// register the pool again after this call.
+    /// the process that owns the pool, `take_over` does nothing. If the pool was registered with a device,
+    /// register the pool again after `take_over`.
     ///
     /// # Errors
     /// See [`TakeOverError`]. After an error nothing has changed, and the call may be repeated.

@@ -24,7 +24,7 @@
 //! | drain | the arrays of all CPUs, and what was passed on | the base |
 //! | isolate | the base | no user, until a release |
 //!
-//! Frames that users and arrays have are charged to the capacity. Frames in the base are not.
+//! Frames that users and arrays have are charged to the capacity. Frames in the base are not charged.
 
 mod alloc;
 mod cached;
@@ -81,21 +81,23 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// All methods may be called from any thread. [`Pages`](crate::Pages) borrow from the pool, and
 /// [`OwnedPages`](crate::OwnedPages) keep the pool alive.
 ///
-/// Dropping a pool unmaps its memory. There is one exception: the program may still have pages from
-/// [`Pages::into_raw`](crate::Pages::into_raw), or may have forgotten pages. A device or other code may use
-/// the addresses of such pages, so the pool's memory and tables stay until the program ends. If
-/// `stats().nr_used` is 0, no such pages exist.
+/// Dropping a pool unmaps its memory. There is one exception to the unmapping: the program may still have
+/// pages from [`Pages::into_raw`](crate::Pages::into_raw), or may have forgotten pages. A device or other
+/// code may use the addresses of pages without an owner, so the pool's memory and tables stay until the
+/// program ends. If `stats().nr_used` is 0, all pages have come back, and dropping the pool unmaps its
+/// memory.
 ///
 /// # Signal handlers
 /// A signal handler may allocate pages and drop them. If the handler interrupted its thread inside an
-/// operation of the same pool, an allocation that this CPU's array cannot serve returns
-/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later. In
-/// such a handler, other methods do nothing, as in a child of [`Fork`](crate::Fork). No method waits for the
-/// operation that a signal handler interrupted. A handler must not call [`Pool::populate`] or
-/// [`Pool::backing`], and must not build or drop a pool.
+/// operation of the same pool, pages that the handler drops are freed a little later. An allocation in such a
+/// handler returns [`AllocError::WouldBlock`](crate::AllocError::WouldBlock) if this CPU's array cannot serve
+/// the allocation. In a handler that interrupted an operation of the same pool, other methods do nothing, as
+/// in a child of [`Fork`](crate::Fork). No method waits for the operation that a signal handler interrupted.
+/// A handler must not call [`Pool::populate`] or [`Pool::backing`], and must not build or drop a pool.
 pub struct Pool {
-    /// The pool's thread, if it has one. `drop` stops the thread before it drops the last reference to
-    /// `inner`. A child of `fork` must not wait for this lock, and must not drop the parent's thread.
+    /// The pool's thread, if the pool has a thread. `drop` stops the thread before it drops the last
+    /// reference to `inner`. A child of `fork` must not wait for the lock of `background`, and must not drop
+    /// the parent's thread.
     background: ManuallyDrop<Lock<Option<Background>>>,
     inner: Shared<Inner>,
 }
@@ -138,19 +140,20 @@ pub(crate) struct Inner {
     pub(crate) id: PoolId,
     /// The number of bytes in service since the last resize.
     pub(crate) in_service: AtomicUsize,
-    /// A thread holds this lock while it starts or ends the pool's thread.
+    /// A thread holds the lock `worker` while the thread starts or ends the pool's thread.
     pub(crate) worker: Lock<()>,
     /// Allows only one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
     /// The number of pageblocks out of service. The ledger marks pageblocks out of service as `Retired`.
     pub(crate) retired: Lock<usize>,
-    /// A thread holds this lock while it isolates free blocks for a moment, to discard or clear them.
+    /// A thread holds the lock `returning` while the thread isolates free blocks for a moment, to discard or
+    /// clear the blocks.
     pub(crate) returning: Lock<()>,
-    /// The number of the first pageblock that was not populated. Until the next trim, pageblocks below it are
-    /// not idle memory.
+    /// The number of the first pageblock that was not populated. Until the next trim, pageblocks below this
+    /// number are not idle memory.
     pub(crate) populated_blocks: AtomicU32,
-    /// The first entry of the list of pages that signal handlers could not free at once, because their
-    /// threads were inside of the pool. 0 for an empty list.
+    /// The first entry of the list of deferred pages, or 0 for an empty list. Signal handlers could not free
+    /// these pages at once, because their threads were inside of the pool.
     pub(crate) deferred: AtomicU64,
     /// The state that the last scan for idle memory left for the next scan.
     pub(crate) looks: Lock<giveback::Look>,
@@ -171,7 +174,8 @@ impl Inner {
         self.capacity.out() == 0
     }
 
-    /// Whether users still have pages when the pool is dropped. The memory of such a pool must stay mapped.
+    /// Whether users still have pages when the pool is dropped. The memory of a pool whose pages users still
+    /// have must stay mapped.
     fn has_raw_pages(&self) -> bool {
         let _inside = self.enter();
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
@@ -243,8 +247,8 @@ impl Pool {
         NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
     }
 
-    /// The frames of all pageblocks that were used since they last went back to the system. A program with a
-    /// table of frames needs to search only these entries.
+    /// The frames of all pageblocks that were used since their memory last went back to the system. A program
+    /// with a table of frames needs to search only the entries of the returned frames.
     #[doc(hidden)]
     pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
@@ -271,8 +275,9 @@ impl Pool {
     /// No process may use this descriptor to touch memory that has another user:
     ///
     /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process writes to
-    ///   these bytes or punches a hole there, neither through the file nor through a mapping of it. If the
-    ///   reference is exclusive, no process reads these bytes through a mapping either.
+    ///   these bytes or punches a hole there. The rule holds for writes through the file and through a
+    ///   mapping of the file. If the reference is exclusive, no process reads these bytes through a mapping
+    ///   either.
     /// - No process changes the bytes of free pages, because the pool remembers which free pages are zero.
     ///
     /// If several processes use the same bytes at the same time, access them through
@@ -294,7 +299,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         if self.inner.is_in_child() {
             // A child does not have the pool's thread, so do not wait for the thread. Do not unmap memory
-            // either: with `Fork::Hide`, the child may have other memory at these addresses.
+            // either: with `Fork::Hide`, the child may have other memory at the pool's addresses.
             std::mem::forget(self.inner.clone());
             return;
         }
@@ -306,7 +311,7 @@ impl Drop for Pool {
             background.stop();
         }
         if self.inner.has_raw_pages() {
-            // C code, a device or another process may still use the addresses of these pages.
+            // C code, a device or another process may still use the addresses of pages that users have.
             std::mem::forget(self.inner.clone());
         }
     }

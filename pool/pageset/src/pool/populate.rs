@@ -63,14 +63,14 @@ impl Pool {
     /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system
     /// gives no huge pages on its own, for example for a [`Backing::Memfd`]. The call does not change
     /// contents, so the pool may be in use. Each pageblock of 2 MiB that was used becomes resident as a
-    /// whole. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1,
+    /// whole. Returns the number of bytes that are now in huge pages. The result is 0 before Linux 6.1,
     /// unless the pool is hugetlb. For a [pinned](crate::Builder::pinned) pool that is not hugetlb, the call
     /// does nothing, because a device may use the pages. The system needs about 100 µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);
         let collapse = |block: &u32| {
-            // While this thread holds the lock, no other thread can pin the pool.
+            // While this thread holds the lock `returning`, no other thread can pin the pool.
             let _batch = inner.returning.lock();
             let start = *block as usize * BLOCK_BYTES;
             let is_pinned = inner.is_pinned.load(Relaxed);
@@ -101,11 +101,12 @@ impl Pool {
     /// ```
     ///
     /// A thread calls `progress` after each part that it has populated. A part has 32 MiB, except for the
-    /// last part. Two calls never overlap. If `progress` returns [`ControlFlow::Break`], the work ends.
+    /// last part. Two calls of `progress` never overlap. If `progress` returns [`ControlFlow::Break`], the
+    /// work ends.
     ///
-    /// The caller is one of the threads. If the system starts no other thread, the caller does all the work.
-    /// With more than one thread, the program needs heap memory: to start a thread, the standard library
-    /// allocates, and ends the program if the heap is exhausted.
+    /// The calling thread is one of the `threads` threads. If the system starts no other thread, the calling
+    /// thread does all the work. With more than one thread, the program needs heap memory: to start a thread,
+    /// the standard library allocates, and ends the program if the heap is exhausted.
     ///
     /// # Errors
     /// The system's error if memory is short or the kernel is older than 5.14. Memory that was populated

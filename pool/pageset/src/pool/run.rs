@@ -18,8 +18,8 @@ impl Pool {
     /// takes the first free pageblocks that are contiguous. The search costs O(pool / 2 MiB). The unused rest
     /// of the last pageblock stays free. The run begins at a multiple of 2 MiB if enough free pageblocks are
     /// contiguous, and the rest is at most an eighth of the run. If the rest would be more than an eighth of
-    /// the run, the run begins behind the last run of this kind, so that runs of any length fill the pool.
-    /// For aligned runs, call [`alloc_run_aligned`](Self::alloc_run_aligned).
+    /// the run, the run begins behind the last run with such a rest, so that runs of any length fill the
+    /// pool. For aligned runs, call [`alloc_run_aligned`](Self::alloc_run_aligned).
     ///
     /// ```
     /// use pageset::Pool;
@@ -48,9 +48,9 @@ impl Pool {
     /// Does the same as [`alloc_run`](Self::alloc_run). The run's address is a multiple of `align` bytes, a
     /// power of two.
     ///
-    /// A pool begins at a multiple of 4 MiB, and a pool of 1 GiB or more at a multiple of 1 GiB if there is
-    /// enough address space. If the pool's beginning is no multiple of `align`, the pool looks for a run that
-    /// is longer than `bytes` by `align`, and frees the two ends of this run.
+    /// A pool begins at a multiple of 4 MiB. If there is enough address space, a pool of 1 GiB or more begins
+    /// at a multiple of 1 GiB. If the pool's beginning is no multiple of `align`, the pool looks for a run
+    /// that is longer than `bytes` by `align`, and frees the two ends of the longer run.
     ///
     /// ```
     /// use pageset::Pool;
@@ -81,17 +81,17 @@ impl Pool {
     /// For aligned pages, call [`alloc_run_aligned`](Self::alloc_run_aligned).
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 pages. [`AllocError::NoRun`] if `count` is more than 1024 and no such
-    /// run is free. Otherwise the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for 0 pages. [`AllocError::NoRun`] if `count` is more than 1024 and no run of
+    /// `count` pages is free. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         self.unspecified(count, 1)
     }
 
     /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. The contents are
     /// unspecified. If there is enough address space, a pool of 1 GiB or more itself begins at a multiple of
-    /// 1 GiB. In such a pool, the allocated memory is one hugetlb page of 1 GiB, or 512 hugetlb pages of 2
-    /// MiB, or with `Thp` up to 512 transparent huge pages. See [`Backing`](crate::Backing) and
-    /// [`collapse`](Self::collapse).
+    /// 1 GiB. With `Hugetlb`, the allocated memory is then one hugetlb page of 1 GiB, or 512 hugetlb pages of
+    /// 2 MiB. With `Thp`, the allocated memory is up to 512 transparent huge pages. See
+    /// [`Backing`](crate::Backing) and [`collapse`](Self::collapse).
     ///
     /// ```
     /// use pageset::{Backing, HugePageSize, Pool};
@@ -205,7 +205,8 @@ impl Inner {
         if count == 0 {
             return Err(none);
         }
-        // A count above `u32::MAX` is larger than any pool, so charging `u32::MAX` frames fails as well.
+        // A count above `u32::MAX` is larger than any pool. To charge `u32::MAX` frames in its place fails as
+        // well.
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, align, none).or_else(|_| {
             self.drain_arrays();
@@ -267,7 +268,8 @@ impl Inner {
         assert!(0 < at && at < count as usize, "split {count} pages at {at}");
         let border = first + at as u32;
         // A child of `fork` cannot split the block in the base, and neither can a signal handler if its
-        // thread was inside of the pool. Later, a free of one of the parts splits the block.
+        // thread was inside of the pool. If the split failed here, a later free of one of the parts splits
+        // the block.
         let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
         let of = if is_known { Span::of } else { Span::loose };
         *span = of(first, at as u32);

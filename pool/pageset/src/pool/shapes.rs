@@ -9,9 +9,9 @@ use crate::base::BaseError;
 use crate::error::AllocError;
 
 impl Pool {
-    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages.
-    /// This number is smaller than `count` if memory or capacity is short, or if the heap has no memory for
-    /// the list. Before the call returns fewer pages than `count`, it asks the function of
+    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages. The
+    /// result is smaller than `count` if memory or capacity is short, or if the heap has no memory for the
+    /// list. Before the call returns fewer pages than `count`, the call asks the function of
     /// [`Builder::on_shortage`](crate::Builder::on_shortage) for the missing bytes, until the function
     /// returns `false`. O(count).
     ///
@@ -57,8 +57,8 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        // `None` in a signal handler that interrupted its thread inside an operation of the pool. In such a
-        // handler, the last allocation of this function returns the error.
+        // `None` in a signal handler that interrupted its thread inside an operation of the pool. In an
+        // interrupting handler, the last allocation of this function returns the error.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();

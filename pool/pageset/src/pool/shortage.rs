@@ -19,12 +19,13 @@ impl fmt::Debug for OnShortage {
 }
 
 thread_local! {
-    /// Whether this thread runs the program's function now. An allocation inside the function does not call
-    /// the function again, and fails instead.
+    /// Whether this thread runs the program's function now. An allocation inside the program's function does
+    /// not call the program's function again, and fails instead.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks that this thread runs the program's function. Dropping the value, even by a panic, ends the mark.
+/// Marks that this thread runs the program's function that frees pages. Dropping the value, even by a panic,
+/// ends the mark.
 struct Called;
 
 impl Drop for Called {
@@ -50,7 +51,7 @@ impl Inner {
     }
 
     /// Asks the program to free pages. Returns `false` if the program frees no pages, or gave the pool no
-    /// function for it.
+    /// function that frees pages.
     #[cold]
     fn reclaim(&self, page_count: usize) -> bool {
         let Some(OnShortage(call)) = &self.on_shortage else { return false };

@@ -40,8 +40,8 @@ pub struct Stats {
     pub array_flushes: u64,
     /// How often the pool emptied the arrays of all CPUs.
     pub array_drains: u64,
-    /// How often a drain failed because the system refused membarrier(2). The system refuses this call if a
-    /// filter of system calls was installed after the pool was built. While drains fail, pages in arrays
+    /// How often a drain failed because the system refused membarrier(2). The system refuses membarrier(2) if
+    /// a filter of system calls was installed after the pool was built. While drains fail, pages in arrays
     /// neither form larger blocks nor go back to the system.
     pub array_drains_refused: u64,
     /// How often the kernel restarted a sequence, in all pools of the process.
@@ -103,10 +103,10 @@ impl Pool {
         }
     }
 
-    /// Checks the pool's tables. First the base checks that it has each frame exactly once. Then every block
-    /// in an array must be allocated in the base, and be in only one array. At last, the number of pages that
-    /// are allocated in the base must equal the sum of the pages that users have, that arrays have, and that
-    /// are out of service. O(pages). The result is exact only while no other thread uses the pool.
+    /// Checks the pool's tables. The base checks that the base has each frame exactly once. Every block in an
+    /// array must be allocated in the base, and be in only one array. The number of pages that are allocated
+    /// in the base must equal a sum. The sum has the pages of users, the pages of arrays, and the pages out
+    /// of service. O(pages). The result is exact only while no other thread uses the pool.
     ///
     /// # Errors
     /// The first violation. In a child of [`fork`](crate::Fork), the error is [`ValidateError::Forked`],
@@ -116,7 +116,7 @@ impl Pool {
             AllocError::WouldBlock => ValidateError::WouldBlock,
             _ => ValidateError::Forked,
         })?;
-        // The pool's own thread waits for this lock before its next scan.
+        // The pool's own thread waits for the lock `looks` before its next scan.
         let _no_look = inner.looks.lock();
         let used = inner.base.validate().map_err(ValidateError::Base)?;
         for (class, entry) in inner.percpu.entries() {
@@ -138,7 +138,7 @@ impl Pool {
 }
 
 /// The number of frames that [`Inner::doubled_in_arrays`] checks at once. The check needs one bit for each
-/// frame, so 4 KiB of the stack.
+/// frame, so 4 KiB of stack for `WINDOW_FRAMES` frames.
 const WINDOW_FRAMES: u32 = 32_768;
 
 impl Inner {

@@ -22,20 +22,19 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// The page size of the mapping. For a pool with [`Backing::HugetlbOrThp`], this page size tells which of
-    /// the two kinds the pool got. 4096 means [`Backing::Thp`], because transparent huge pages do not change
-    /// a mapping's page size.
+    /// The page size of the mapping. For a pool with [`Backing::HugetlbOrThp`], `page_bytes` tells which of
+    /// the two kinds the pool got. A size of 4096 means [`Backing::Thp`], because transparent huge pages do
+    /// not change a mapping's page size.
     pub page_bytes: u64,
-    /// Resident bytes of each NUMA node. Empty if the kernel does not tell.
+    /// Resident bytes of each NUMA node. Empty if the kernel does not report nodes.
     pub nodes: Vec<(u16, u64)>,
 }
 
 impl Pool {
     /// Tells what memory the system really provided, by page size and by NUMA node.
     ///
-    /// The call reads `/proc/self/smaps`. The time grows with the number of the process's mappings: some
-    /// thousands of mappings take milliseconds. If the memory is the caller's, the figures cover all mappings
-    /// that overlap this memory.
+    /// The call reads `/proc/self/smaps`, and takes milliseconds if the process has some thousands of
+    /// mappings. For a caller's region, the figures cover all mappings that overlap the region.
     ///
     /// # Errors
     /// The system's error if `/proc` cannot be read. [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap

@@ -4,7 +4,7 @@
 use super::Hot;
 use crate::arrays::{Batch, Entry, StackAt};
 
-/// The place of a thread's area for sequences. This platform has no such area, so no value of this type
+/// The place of a thread's area for sequences. A platform without sequences has no areas, so no `Area`
 /// exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Area {}

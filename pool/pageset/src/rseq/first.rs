@@ -1,10 +1,11 @@
-//! Speeds up frees into the first pool of the process: such a free finds the array without reading the pool.
+//! Speeds up frees into the first pool of the process: a free into the first pool finds the array without
+//! reading the pool.
 //!
-//! Suppose that a thread frees a page after a long time. The thread's read of the `Pages` value misses the
-//! CPU's cache. The `Pages` value points to the pool, and the pool points to the array, so two more misses
-//! would follow one after another. Most processes have one pool. So a free compares the address in the
-//! `Pages` value with the first pool, and uses the facts stored here. The processor predicts the comparison,
-//! and does not wait for the missing read.
+//! If a thread frees a page after a long time, the thread's read of the `Pages` value misses the CPU's cache.
+//! The `Pages` value points to the pool, and the pool points to the array, so two more misses would follow
+//! one after another. Most processes have one pool. So a free compares the address in the `Pages` value with
+//! the first pool, and uses the facts stored here. The processor predicts the comparison, and does not wait
+//! for the read that misses the cache.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -53,7 +54,7 @@ pub(crate) fn announce(hot: &Hot, area: Area) {
     }
 }
 
-/// Notes that a pool is dropped. The caller must make this call before other memory can be mapped at the
+/// Notes that a pool is dropped. The caller must call `forget` before other memory can be mapped at the
 /// address of `hot`.
 pub(super) fn forget(hot: &Hot) {
     let address = ptr::from_ref(hot).cast_mut();
@@ -73,7 +74,7 @@ mod tests {
         let page =
             || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps::of_order_0(1)).unwrap())).unwrap();
         let pages = [page(), page()];
-        // A pool of another test may be the first pool. If so, neither of these two pools is the first pool.
+        // A pool of another test may be the first pool. If so, neither pool of this test is the first pool.
         pages.iter().for_each(|page| announce(page.hot(), area));
         let held = |page: &HotPage| page.all().map(|cpu| cpu.stack(Class::Order0).count()).sum::<u32>();
         for page in &pages {

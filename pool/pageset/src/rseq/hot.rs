@@ -1,5 +1,4 @@
-//! Keeps the facts that a sequence needs to find its array. These facts are on a page that children of `fork`
-//! see as zero.
+//! Keeps the facts that a sequence needs to find its array, on a page that children of `fork` see as zero.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -15,8 +14,8 @@ use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 
-/// The facts that a restartable sequence needs to find its array. In a child of `fork`, all these facts are
-/// zero, so every operation takes the slow path.
+/// The facts that a restartable sequence needs to find its array. In a child of `fork`, all fields of `Hot`
+/// are zero, so every operation takes the slow path.
 ///
 /// # Invariants
 /// `arrays` points to at least `cpus` arrays, which live as long as this value.

@@ -2,9 +2,9 @@
 //! another CPU or interrupted by a signal before this store, the kernel restarts the sequence. So a thread
 //! can change its CPU's array without a lock or an atomic operation.
 //!
-//! glibc (2.35 and later) registers an area of each thread with the kernel. This module only finds and uses
-//! the area. Sources: the rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable
-//! Sequences".
+//! glibc (2.35 and later) registers an area of each thread with the kernel. The module `rseq` only finds and
+//! uses the area. Sources: the rseq(2) description in the kernel's documentation, and glibc's manual,
+//! "Restartable Sequences".
 
 #[cfg(not(sequences))]
 mod absent;

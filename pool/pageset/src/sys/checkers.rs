@@ -1,6 +1,7 @@
 //! Informs memory checkers about a pool. AddressSanitizer and valgrind learn which pages are free. Valgrind
 //! also learns which pages have unspecified contents. ThreadSanitizer learns that a page passes from one
-//! owner to the next. The pool looks for these tools when it is built, so other programs pay nothing.
+//! owner to the next. The builder of a pool looks for memory checkers once, so programs without a memory
+//! checker pay nothing.
 
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
@@ -25,11 +26,13 @@ struct Tools {
     is_memcheck: bool,
 }
 
-/// The functions of ThreadSanitizer that acquire and release an address, once a pool has found them.
+/// The functions of ThreadSanitizer that acquire and release an address. Unset until a pool has found these
+/// functions.
 static TSAN: OnceLock<[OfAddress; 2]> = OnceLock::new();
 
 /// Tells ThreadSanitizer that this thread holds the lock of a value. ThreadSanitizer does not see the pool's
-/// locks, because the pool is not instrumented. But ThreadSanitizer sees the pool's calls of `memcpy`.
+/// locks, because the pool is not instrumented. But ThreadSanitizer sees the pool's calls of `memcpy`, and
+/// would otherwise report races between these calls.
 #[inline]
 pub(crate) fn note_locked<T>(value: &T) {
     if let Some([acquire, _]) = TSAN.get() {
@@ -55,10 +58,10 @@ pub(crate) struct Checked {
     end: AtomicUsize,
 }
 
-// SAFETY: this module uses `start` only as a number. The tools change only their own records about these
-// addresses.
+// SAFETY: this module uses `start` only as a number. The memory checkers change only their own records about
+// the pool's addresses.
 unsafe impl Send for Checked {}
-// SAFETY: as for `Send`, and any thread may call the tools' functions.
+// SAFETY: as for `Send`, and any thread may call the functions of the memory checkers.
 unsafe impl Sync for Checked {}
 
 /// The address of the function with this name, if the process has such a function.
@@ -161,11 +164,12 @@ impl Checked {
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        // Unpoison all pages, because other memory may be mapped at these addresses later, or the caller may
-        // use the region again.
+        // Unpoison all pages, because other memory may be mapped at the pool's addresses later, or the caller
+        // may use the region again.
         let end = *self.end.get_mut();
         if let Some([_, unpoison]) = self.tools.region {
-            // SAFETY: the pages belong to the pool, and the call changes only the tool's own records.
+            // SAFETY: the pages belong to the pool, and the call changes only the memory checker's own
+            // records.
             unsafe { unpoison(self.start.cast_const().cast(), end) };
         }
         if self.tools.is_memcheck {

@@ -13,7 +13,7 @@ pub(crate) fn usable() -> usize {
     host::usable_cpus().or_else(host::possible_cpus).unwrap_or(1)
 }
 
-/// The CPU that runs this thread. The system may move the thread at any time.
+/// The CPU that runs this thread. The system may move the thread to another CPU at any time.
 #[inline]
 pub(crate) fn current() -> usize {
     host::current_cpu()

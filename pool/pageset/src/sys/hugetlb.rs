@@ -5,9 +5,9 @@ use super::lines;
 /// The paths of the files with the kernel's counts for one size of huge pages. Source: the kernel's
 /// documentation, "HugeTLB Pages".
 pub(crate) struct Counts {
-    /// Huge pages that no mapping uses. Some of the free huge pages may be reserved for a mapping.
+    /// The number of huge pages that no mapping uses, including pages that are reserved for a mapping.
     pub(crate) free: &'static str,
-    /// Huge pages that are free but reserved for a mapping.
+    /// The number of huge pages that are free but reserved for a mapping.
     pub(crate) reserved: &'static str,
 }
 

@@ -1,5 +1,5 @@
-//! Reads and writes the first word of a page that no user has. This word links such pages to a list, which
-//! needs no other memory.
+//! Reads and writes the first word of a page that no user has. The first word of each page links the page to
+//! a list, so the list needs no other memory.
 
 use std::ptr::NonNull;
 

@@ -7,8 +7,8 @@ const RESTART: libc::c_int = 1 << 7;
 /// `MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ`. Source: the membarrier(2) manual page.
 const REGISTER: libc::c_int = 1 << 8;
 
-/// Announces that this process will use [`restart_all`]. Returns `false` if the kernel does not support this
-/// call (before Linux 5.10).
+/// Announces that this process will use [`restart_all`]. Returns `false` if the kernel does not support the
+/// barrier for sequences (before Linux 5.10).
 pub(crate) fn register() -> bool {
     host::membarrier(REGISTER)
 }

@@ -1,8 +1,8 @@
 //! Calls of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
 //!
 //! Only this module, `rseq/`, `tables` and the type `Pages` have unsafe code. The folder `kernel` makes the
-//! system calls. Under miri, the folder `miri` replaces `kernel`. The other files of this module are used
-//! with both folders.
+//! system calls. Under miri, the folder `miri` replaces `kernel`. The other files of `sys` work with both
+//! folders.
 
 use std::io;
 
@@ -94,7 +94,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// All changes. A change's number is its index in this table.
+    /// All changes. A change's number is its index in `ALL`.
     #[cfg_attr(miri, expect(dead_code, reason = "there is no kernel that a change would be undone in"))]
     pub(in crate::sys) const ALL: [Self; 3] = [Self::Hidden, Self::Locked, Self::Bound];
 }

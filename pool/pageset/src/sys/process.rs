@@ -6,7 +6,7 @@ use std::io;
 use super::{host, lines};
 
 /// Registers functions that run before each fork of this process, after each fork in the parent, and after
-/// each fork in the child. Only the C library's `fork` runs these functions.
+/// each fork in the child. Only the C library's `fork` runs the registered functions.
 pub(crate) fn at_forks(
     before: extern "C" fn(),
     in_parent: extern "C" fn(),
@@ -65,7 +65,7 @@ fn parse(line: &str) -> Option<Status> {
     // The second field is the process's name in brackets. The name itself may contain spaces and brackets.
     let (_, fields) = line.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    // The first two fields were cut off above, so the third field of the line comes first.
+    // The code above has cut off the first two fields, so the third field of the line comes first.
     let state = fields.next()?.chars().next()?;
     let threads = fields.nth(16)?.parse().ok()?;
     let begun = fields.nth(1)?.parse().ok()?;
@@ -114,7 +114,7 @@ mod tests {
         assert!(!Process { begun: None, ..this }.has_ended(), "nothing is known");
     }
 
-    /// Waits until a process has this state. Returns the process.
+    /// Waits until the process `id` has the state `state`. Returns the process.
     #[cfg(not(miri))]
     fn state_of(id: i32, state: char) -> Process {
         loop {

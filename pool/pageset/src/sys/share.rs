@@ -49,8 +49,8 @@ impl<T> Shared<T> {
     /// # Safety
     /// A lost reference exists, and no other code will drop the lost reference.
     pub(crate) unsafe fn drop_lost(&self) {
-        // SAFETY: the caller promises that a lost reference exists, and that no other code drops it. This
-        // copy takes the place of the lost reference.
+        // SAFETY: the caller promises that a lost reference exists, and that no other code drops it. The copy
+        // from `ptr::read` takes the place of the lost reference.
         drop(unsafe { ptr::read(self) });
     }
 
@@ -105,7 +105,7 @@ pub(crate) trait Locks {
 
 /// All locks of a shared value. The locks are held until this value is dropped.
 pub(crate) struct Locked<T: Locks + 'static> {
-    // This field is dropped first, so the value outlives the guards.
+    // The field `_held` is dropped first, so the value outlives the guards.
     _held: T::Held<'static>,
     share: Shared<T>,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Locked<T: Locks + 'static> {
 impl<T: Locks> Locked<T> {
     pub(crate) fn new(share: Shared<T>) -> Self {
         // SAFETY: `share` keeps the value at its address, and is dropped after everything that borrows from
-        // `value`. `hold` is generic over the lifetime, so it cannot store the reference elsewhere.
+        // `value`. `hold` is generic over the lifetime, so `hold` cannot store the reference elsewhere.
         let value: &'static T = unsafe { &*ptr::from_ref::<T>(&share) };
         Self { _held: value.hold(), share }
     }

@@ -30,13 +30,14 @@ pub(crate) fn resident(range: Range<usize>) -> io::Result<Resident> {
     Ok(sum.sum)
 }
 
-/// The resident bytes on each node, for the mappings that begin in `range`. Empty if the kernel does not say.
+/// The resident bytes on each node, for the mappings that begin in `range`. Empty if the kernel does not
+/// report nodes.
 ///
 /// # Errors
 /// An error if the heap has no memory for the list.
 pub(crate) fn nodes(range: Range<usize>) -> io::Result<Vec<(u16, u64)>> {
     let mut sum = NodesSum { range, nodes: Vec::new(), outcome: Ok(()) };
-    // A kernel without NUMA has no such file.
+    // A kernel without NUMA has no file `numa_maps`.
     let _ = lines::for_each("/proc/self/numa_maps", |line| sum.add(line));
     sum.outcome.map_err(|_| io::ErrorKind::OutOfMemory)?;
     sum.nodes.sort_unstable();

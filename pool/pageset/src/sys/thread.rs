@@ -1,5 +1,5 @@
-//! Sets the signal mask, the CPUs and the scheduling policy of the pool's thread. Without this module, the
-//! pool's thread would inherit these settings from the thread that builds the pool.
+//! Sets the signal mask, the CPUs and the scheduling policy of the pool's thread. Otherwise the pool's thread
+//! would inherit its signal mask, CPUs and policy from the thread that builds the pool.
 
 use super::host;
 pub(crate) use super::host::SignalsBlocked;

@@ -1,31 +1,32 @@
 //! Requests to valgrind, which runs a program on a simulated processor. A request is a fixed series of
-//! instructions that have no effect on a real processor. Valgrind recognises the series, and reads the
-//! request from registers.
+//! instructions that have no effect on a real processor. Valgrind recognises this series of instructions, and
+//! reads the request from registers.
 //!
 //! Source: valgrind's headers valgrind.h and memcheck.h, which have a BSD licence and describe an interface
-//! that never changes. This module does not use the headers' macros, because they need a C compiler.
+//! that never changes. This module does not use the headers' macros, because macros of C need a C compiler.
 
 /// The state of bytes that memcheck should assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
-    /// Any access to these bytes is an error.
+    /// Any access to the bytes is an error.
     Forbidden = 0x4d43_0000,
-    /// These bytes are not initialised: a branch that depends on them is an error until they are written.
+    /// The bytes are not initialised. Until the program writes the bytes, a branch that depends on the bytes
+    /// is an error.
     Undefined = 0x4d43_0001,
-    /// These bytes are initialised and may be used.
+    /// The bytes are initialised and may be used.
     Defined = 0x4d43_0002,
 }
 
 /// Whether valgrind's memcheck runs this process. Always `false` on processors other than x86-64.
 ///
-/// Only memcheck answers this request. Under callgrind, the pool therefore informs no tool, and callgrind
-/// counts only the pool's own instructions.
+/// Only memcheck answers the request of this function. Under callgrind, the pool therefore informs no tool,
+/// and callgrind counts only the pool's own instructions.
 pub(crate) fn is_memcheck() -> bool {
     let byte = 0_u8;
     request(Bytes::Defined as usize, (&raw const byte).addr(), 1) != 0
 }
 
-/// Tells memcheck what to assume about bytes. Valgrind's other tools ignore this request.
+/// Tells memcheck what to assume about bytes. Valgrind's other tools ignore the request.
 pub(crate) fn tell(start: *const u8, bytes: usize, are: Bytes) {
     request(are as usize, start.addr(), bytes);
 }

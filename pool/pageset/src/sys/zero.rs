@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Mapping;
 
 /// Clears the pages of a range, counted from the mapping's start. The stores bypass the CPU's cache, because
-/// no thread is waiting for these pages. The caller must own all these pages.
+/// no thread is waiting for the cleared pages. The caller must own all these pages.
 pub(crate) fn clear(mapping: &Mapping, bytes: Range<usize>) {
     assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let start = mapping.start().as_ptr().wrapping_add(bytes.start);

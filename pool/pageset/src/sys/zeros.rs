@@ -55,8 +55,8 @@ impl<T: FromZeros> Deref for Zeros<T> {
 
     fn deref(&self) -> &[T] {
         // SAFETY: by the invariant, only this value uses the mapping. The mapping starts at a page boundary,
-        // and has room for `len` entries. The entries were valid when they were zero, and only valid values
-        // were written since.
+        // and has room for `len` entries. Entries of zeros are valid, and only valid values were written to
+        // entries since.
         unsafe { slice::from_raw_parts(self.mapping.start().as_ptr().cast(), self.len) }
     }
 }

@@ -1,5 +1,5 @@
-//! Tables of default entries on the heap. Model checkers use these tables, because the atomics of a model
-//! checker cannot be made from zeros.
+//! Tables of default entries on the heap. Model checkers use tables on the heap, because the atomics of a
+//! model checker cannot be made from zeros.
 
 use std::io;
 use std::ptr::NonNull;

@@ -140,7 +140,7 @@ fn what_a_user_discards_reads_as_zero_and_the_next_owner_gets_what_was_asked_for
         (Backing::Plain, libc::MADV_DONTNEED),
         (Backing::Thp, libc::MADV_DONTNEED),
         (Backing::Memfd, libc::MADV_REMOVE),
-        // Until the program writes to these pages, the kernel may take the pages when it needs memory.
+        // After `MADV_FREE`, the kernel may take the pages until the program writes to the pages.
         (Backing::Plain, libc::MADV_FREE),
     ] {
         let pool = pool(backing);
@@ -213,7 +213,7 @@ mod userfault {
     /// A descriptor, if the system lets this program have one.
     pub(super) fn open() -> io::Result<OwnedFd> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
-        // SAFETY: takes a number only.
+        // SAFETY: `userfaultfd` takes a number only.
         let file = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
         if file < 0 {
             return Err(io::Error::last_os_error());
@@ -221,7 +221,7 @@ mod userfault {
         // SAFETY: the descriptor was just made, and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
         let mut api = Api { api: 0xaa, features: 0, calls: 0 };
-        // SAFETY: the structure is the one that this call fills.
+        // SAFETY: `api` is the structure that the call `API` fills.
         done(unsafe { libc::ioctl(file.as_raw_fd(), API, &raw mut api) });
         Ok(file)
     }

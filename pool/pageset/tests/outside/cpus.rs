@@ -12,10 +12,10 @@ use std::{fs, io, thread};
 
 use pageset::{FastPath, Order, Pool};
 
-/// A test that changes the set of CPUs holds this lock, because an offline CPU can be in no cpuset.
+/// A test that changes the set of CPUs holds the lock `CPUS`, because an offline CPU can be in no cpuset.
 static CPUS: Mutex<()> = Mutex::new(());
 
-/// Runs threads that allocate and free pages for this time.
+/// Runs threads that allocate and free pages for the time `duration`.
 fn churn(duration: Duration) {
     for path in [FastPath::Auto, FastPath::Locks] {
         let pool = Pool::builder().size(64 << 20).fast_path(path).build().unwrap();
@@ -79,7 +79,7 @@ impl Cpuset {
 
 impl Drop for Cpuset {
     fn drop(&mut self) {
-        // The kernel may need a moment after the last process left.
+        // The kernel may need a moment to empty the cpuset after its last process has ended.
         let until = Instant::now() + Duration::from_secs(2);
         while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
             thread::sleep(Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! Runs the programs that the guide shows.
+//! Runs the example programs that the guide shows.
 #![cfg(not(miri))]
 
 #[path = "../../examples/page_cache.rs"]

@@ -28,8 +28,8 @@ fn fault_16_any_interval_and_any_rate_are_a_policy() {
         let ticks: Vec<_> = (0..5).map(|_| pool.tick().returned_bytes).collect();
         assert_eq!(ticks.iter().sum::<u64>(), 4 * MIB as u64, "{ticks:?} at {interval:?}");
     }
-    // With such a long interval, the pool's thread sleeps during the whole test, but ends when the test drops
-    // the pool.
+    // With an interval longer than the test, the pool's thread sleeps during the whole test, but ends when
+    // the test drops the pool.
     let mut returns = ReturnPolicy::default();
     (returns.interval, returns.bytes_per_second) = (long, much);
     let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
@@ -74,8 +74,8 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
         let pool = builder(32).backing(Backing::Plain).returns(returns).build().unwrap();
         let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
         pages.iter_mut().for_each(|page| page[0] = 1);
-        // In each pageblock, leave three pages in use. One free page and five free pages lie between these
-        // pages, and all pages behind the last of these pages are free.
+        // In each pageblock, leave three pages in use. One free page and five free pages lie between the
+        // pages in use. All pages behind the last page in use are free.
         pages.retain(|page| [0, 2, 8].contains(&(page.pfn().0 % 512)));
         (0..20).for_each(|_| while pool.tick().more {});
         assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64, "whole pageblocks only");
@@ -137,8 +137,8 @@ fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     }
 }
 
-/// Tests a program that pins and unpins its pool after the build, because it learns only then whether it can
-/// register the pool with a device.
+/// Tests a program that pins and unpins its pool after the build, because the program learns only later
+/// whether it can register the pool with a device.
 #[test]
 fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
     let pool = builder(32).build().unwrap();
@@ -229,8 +229,8 @@ fn memory_of_pages_in_use_goes_back_and_reads_as_zeros() {
             assert!(run.iter().all(|byte| *byte == 1), "{backing:?} {part:?}: and no others");
         }
         assert_eq!(pool.stats().nr_used, 8448);
-        // The test has written to the pages after they went back, so the pool must not treat the pages as
-        // zero.
+        // The test has written to the pages after the pages went back, so the pool must not treat the pages
+        // as zero.
         drop(run);
         assert!(pool.alloc_run_zeroed(33 << 20).unwrap().iter().all(|byte| *byte == 0));
         pool.validate().unwrap();
@@ -259,8 +259,8 @@ fn of_a_pinned_pool_nothing_is_discarded() {
     assert_eq!((page.pfn(), page[0], pool.stats().nr_used), (first, 7, 1), "it was freed, and is as it was");
 }
 
-/// Tests that traffic of single pages stays in few pageblocks, whatever else the program calls. A client
-/// found the defect: with a trim every 10 ms, 16 MiB of packets spread over 316 MiB, and stayed spread.
+/// Tests that traffic of single pages stays in few pageblocks, whatever else the program calls. Regression
+/// test: with a trim every 10 ms, 16 MiB of packets spread over 316 MiB, and stayed spread.
 #[test]
 fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     type Beside = fn(&Pool);
@@ -279,8 +279,9 @@ fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     }
 }
 
-/// Returns how many pageblocks 4000 live pages occupy, twice. The first number is taken after traffic with a
-/// call of `beside` every 20 000 packets. The second number is taken after more traffic without such calls.
+/// Returns two numbers of pageblocks that 4000 live pages occupy. The first number is the number after
+/// traffic with a call of `beside` every 20 000 packets. The second number is the number after more traffic
+/// without calls of `beside`.
 fn pageblocks_in_use(beside: fn(&Pool)) -> (usize, usize) {
     let pool = builder(384).backing(Backing::Plain).build().unwrap();
     let mut seed = 47_u64;

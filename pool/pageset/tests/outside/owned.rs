@@ -28,7 +28,8 @@ fn the_last_slice_of_bytes_frees_the_page() {
     assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
 }
 
-/// Tests that pools and pages may be used after a panic, because Arrow's buffers accept only such owners.
+/// Tests that pools and pages may be used after a panic, because Arrow's buffers accept only owners that are
+/// unwind-safe.
 #[test]
 fn pools_and_pages_may_be_used_after_a_panic() {
     fn takes<T: UnwindSafe + RefUnwindSafe>(_: &T) {}

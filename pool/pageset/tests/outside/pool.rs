@@ -113,7 +113,7 @@ fn a_capacity_is_hard() {
     assert_eq!(blocks.len(), 8);
     assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OverCapacity);
     blocks.pop();
-    // Pages in arrays count as used capacity, but an allocation that needs their capacity drains the arrays.
+    // Pages in arrays count as used capacity, but an allocation that needs this capacity drains the arrays.
     let singles: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
     assert_eq!(singles.len(), 256);
     drop(singles);
@@ -173,7 +173,7 @@ fn runs_of_one_length_leave_little_between_them() {
         let pool = builder.build().unwrap();
         for count in [3, 5, 17, 31, 33, 48, 100, 128] {
             let runs: Vec<_> = std::iter::from_fn(|| pool.alloc_exact(count).ok()).collect();
-            // No run of this length crosses a border between pageblocks.
+            // No run of `count` pages crosses a border between pageblocks.
             assert_eq!(runs.len(), 32 * (512 / count), "{count}");
             let firsts: HashSet<_> = runs.iter().map(Pages::pfn).collect();
             assert_eq!(firsts.len(), runs.len());
@@ -241,7 +241,7 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         let _ = pool.trim();
         // SAFETY: as above.
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in the core");
-        // Without a check, the pool refuses a double free only when it empties the array.
+        // Without a check, the pool refuses a double free only when the pool empties the array.
         for _ in 0..2 {
             // SAFETY: the second call is a double free on purpose. No allocation follows before the trim.
             drop(unsafe { Pages::from_raw(&pool, raw) });
@@ -277,7 +277,8 @@ fn idle_memory_goes_back_without_any_thread_of_the_users() {
     std::thread::sleep(Duration::from_millis(1500));
     let resident = pool.backing().unwrap().resident_bytes;
     assert!(resident <= 2 * MIB as u64, "{resident} bytes are resident");
-    // Test the same again after the pool's thread has gone to sleep. Pages in use stay resident.
+    // Use the pool again after the pool's thread has gone to sleep. Free pages must go back again, and pages
+    // in use must stay resident.
     let held = pool.alloc_zeroed(Order::THP).unwrap();
     let mut blocks: Vec<_> = (0..8_000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
     blocks.iter_mut().for_each(|block| block[0] = 1);
@@ -395,7 +396,7 @@ fn lent(bytes: usize) -> Vec<u8> {
     vec![0xa5; bytes + 4 * MIB]
 }
 
-/// The first address in the memory where a pool may begin.
+/// The first address in `memory` where a pool may begin: a multiple of 4 MiB.
 fn aligned(memory: &mut Vec<u8>) -> NonNull<u8> {
     let start = memory.as_mut_ptr();
     NonNull::new(start.map_addr(|start| start.next_multiple_of(4 * MIB))).unwrap()
@@ -415,7 +416,7 @@ fn a_callers_region_is_used_and_kept() {
     assert_eq!(pool.trim().returned_bytes, 0);
     // SAFETY: the mapping has 8 MiB, so an address one page after its start lies in the mapping.
     let odd_start = unsafe { start.add(PAGE_BYTES) };
-    // SAFETY: the memory is initialised and outlives the pool. The earlier pool does not use it now.
+    // SAFETY: the memory is initialised and outlives the pool. The earlier pool does not use the memory now.
     let odd = unsafe { Pool::builder().region(odd_start, 4 * MIB) }.build();
     assert!(matches!(odd, Err(BuildError::UnalignedRegion)));
 }
@@ -462,7 +463,7 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
-    // No memory is free, so this resize lowers only the capacity. A later resize takes the memory out of
+    // No memory is free, so this resize lowers only the capacity. The next resize takes the memory out of
     // service.
     assert_eq!(pool.resize(8 * MIB), 16 * MIB);
     drop(blocks);
@@ -548,7 +549,7 @@ fn idle_memory_goes_back_whatever_way_it_was_taken() {
     returns.keep_bytes = Some(0);
     for (name, way) in ways {
         let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
-        // This time is long enough for the pool's thread to go to sleep.
+        // Wait long enough for the pool's thread to go to sleep.
         std::thread::sleep(Duration::from_millis(100));
         way(&pool);
         let until = Instant::now() + Duration::from_secs(30);

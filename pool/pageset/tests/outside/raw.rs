@@ -1,4 +1,4 @@
-//! Tests pages without an owner in Rust. A pool refuses pages of other pools, and the memory of such pages
+//! Tests pages without an owner in Rust. A pool refuses pages of other pools, and the memory of refused pages
 //! stays mapped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -142,7 +142,7 @@ fn is_mapped(address: usize) -> bool {
 #[test]
 #[cfg(not(miri))]
 fn a_pool_whose_pages_came_back_is_unmapped() {
-    // The pool is so large that no other test maps memory at this distance from its start.
+    // The pool is so large that no other test maps memory 2 GiB behind the pool's start.
     let pool = builder(4 << 10).build().unwrap();
     let raw = pool.alloc(Order::ZERO).unwrap().into_raw();
     let address = pool.start().addr() + (2 << 30);

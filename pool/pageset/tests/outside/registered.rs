@@ -1,6 +1,6 @@
 //! Registers a whole pool with io_uring, and tests that the program sees the bytes that io_uring reads into
-//! the pool. If the kernel refuses io_uring, the test prints this on standard error (`--nocapture` shows it)
-//! and passes.
+//! the pool. If the kernel refuses io_uring, the test prints the refusal on standard error (`--nocapture`
+//! shows the text) and passes.
 #![cfg(not(miri))]
 
 use std::io::Write;

@@ -94,7 +94,7 @@ fn parts_of_a_run_are_pages_of_their_own() {
 }
 
 /// Regression test: each run of more than 128 pages began in a pageblock of its own, so runs of 513 pages
-/// could have half of the pool.
+/// could fill only half of the pool.
 #[test]
 fn runs_of_every_length_fill_the_pool() {
     let pool = builder(64 * MIB).build().unwrap();
@@ -105,7 +105,7 @@ fn runs_of_every_length_fill_the_pool() {
         assert!(all - used < pages.max(all / 8), "{} runs of {pages} pages", runs.len());
         runs.iter_mut().for_each(|run| run[0] = 1);
         let full = runs.len();
-        // After every second run is freed, as many runs must fit again.
+        // After the test has freed every second run, as many runs must fit again.
         let mut index = 0;
         runs.retain(|_| {
             index += 1;
@@ -209,7 +209,7 @@ fn a_run_that_is_not_there_is_an_error() {
     assert_eq!(pool.alloc_run_zeroed(0).unwrap_err(), AllocError::BadCount);
     let in_the_middle = pool.alloc_at(8192, Order::ZERO).unwrap();
     assert_eq!(pool.alloc_run(40 * MIB).unwrap_err(), AllocError::NoRun { page_count: 10_240 });
-    // One run ends at the held page, and the other run begins behind it.
+    // One run ends at the held page, and the other run begins behind the held page.
     let (low, high) = (pool.alloc_run(32 * MIB).unwrap(), pool.alloc_run(32 * MIB - PAGE_BYTES).unwrap());
     assert_eq!((low.offset(), high.offset()), (0, 32 * MIB + PAGE_BYTES));
     drop((low, high, in_the_middle));

@@ -44,8 +44,8 @@ fn whoever_finds_no_memory_asks_the_program_first() {
         assert!(bytes >= PAGE_BYTES);
         ASKED.fetch_add(1, Relaxed);
         let pool = POOL.get().and_then(Weak::upgrade).expect("the pool is there");
-        // The pool holds no lock during this function, and an allocation in this function does not call the
-        // function again.
+        // The pool holds no lock while `on_shortage` runs, and an allocation inside `on_shortage` does not
+        // call `on_shortage` again.
         drop(pool.alloc(Order::MAX));
         assert_eq!(pool.stats().bad_frees, 0);
         CACHE.lock().unwrap().pop().is_some()

@@ -40,8 +40,8 @@ pub(super) enum Memory {
     Lent,
 }
 
-/// One step of a program. A step selects pages by a number, which is taken modulo the number of pages that
-/// can be selected.
+/// One step of a program. A step selects pages by a number, modulo the number of pages that the step can
+/// select.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Alloc {
@@ -140,7 +140,7 @@ impl Numbers<'_> {
         all[self.byte() % all.len()]
     }
 
-    /// Returns `true` for one of `times` values of the next byte.
+    /// Reads a byte, and returns `true` for about one of `times` values of the byte.
     fn rarely(&mut self, times: usize) -> bool {
         self.byte() % times == times - 1
     }

@@ -65,14 +65,14 @@ impl Model {
         (first..first + count).all(|frame| self.is_used.get(frame).is_some_and(|used| *used))
     }
 
-    /// Returns the expected outcome of the allocation of a block. The allocation fails only if no such block
-    /// is free, or if the block exceeds the capacity.
+    /// Returns the expected outcome of the allocation of a block. The allocation fails only if no block of
+    /// this order is free, or if the block exceeds the capacity.
     pub(super) fn alloc(&self, order: Order) -> Result<(), AllocError> {
         self.alloc_frames(order, order.frames() as usize)
     }
 
     /// Returns the expected outcome of the allocation of more frames than a block has. The allocation fails
-    /// only if no such run is free, or if the run exceeds the capacity.
+    /// only if no run of `count` frames is free, or if the run exceeds the capacity.
     pub(super) fn alloc_run(&self, count: usize) -> Result<(), AllocError> {
         if self.used + count > self.capacity && self.capacity < self.frames() {
             return Err(AllocError::OverCapacity);

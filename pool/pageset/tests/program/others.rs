@@ -92,9 +92,9 @@ pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
             let _ = (pool.tick(), pool.stats());
             let _ = pool.trim();
         }
-        // Join the threads, because the end of the scope waits only for the closures. A thread that is still
-        // destroying its thread-locals would look like a leak to LeakSanitizer. A fuzzer runs LeakSanitizer
-        // between programs.
+        // Join the threads, because the end of the scope waits only for the closures. A fuzzer runs
+        // LeakSanitizer between programs. LeakSanitizer would report a leak if a thread were still destroying
+        // its thread-locals.
         for worker in workers {
             worker.join().unwrap();
         }

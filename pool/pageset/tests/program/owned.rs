@@ -12,7 +12,7 @@ const WRITTEN: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
     seed: u64,
-    /// Frames at multiples of this number have the pattern.
+    /// Frames whose number is a multiple of `stride` have the pattern.
     stride: usize,
 }
 
@@ -34,7 +34,7 @@ impl Pattern {
         [0, self.seed as usize % WORDS, WORDS - 1]
     }
 
-    /// Fails if one of these bytes, which begin with frame `first`, was changed.
+    /// Fails if the pages in `bytes`, which begin with frame `first`, do not have the pattern any more.
     #[track_caller]
     pub(super) fn check(self, first: usize, bytes: &[u8]) {
         for (frame, page) in (first..).zip(bytes.chunks_exact(PAGE_BYTES)) {

@@ -26,7 +26,7 @@ const FREED_MAX: usize = 64;
 impl Program {
     /// Runs the program. Panics if the pool and the model disagree.
     pub(crate) fn run(&self) {
-        // The function drops this memory after the pool.
+        // The function drops `lent` after the pool.
         let lent = (self.setup.memory == Memory::Lent).then(|| Lent::new(self.setup.bytes));
         match self.setup.build(lent.as_ref()) {
             Ok(pool) => Run::new(&self.setup, &pool).run(&self.steps),
@@ -399,7 +399,7 @@ impl<'p> Run<'p> {
     /// `from_raw_checked` refuses free pages.
     fn check_freed(&mut self, which: usize) {
         let Some(raw) = remove(&mut self.freed, which) else { return };
-        // The pool's thread sometimes isolates free blocks. An isolated block looks as if it were in use.
+        // The pool's thread sometimes isolates free blocks. An isolated block looks like a block in use.
         let may_be_seen = self.setup.returns.worker == Worker::None;
         if may_be_seen && !self.model.are_used(raw.frame(), raw.page_count()) {
             // SAFETY: some of these pages are free, so the check must refuse them.

@@ -9,8 +9,9 @@ use crate::policy::{BusyOwner, RemoteFrees};
 use crate::{MigrateType, Order};
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Whether this page set takes a freed block: its CPU owns the pageblock, or frees the block itself. If
-    /// the CPU owns the pageblock, marks the block as `Owned`. The caller holds the page set's lock.
+    /// Whether this page set takes a freed block, because the page set's CPU owns the pageblock, or frees the
+    /// block itself. If the CPU owns the pageblock, this function marks the block as `Owned`. The caller
+    /// holds the page set's lock.
     ///
     /// Race: the owner goes offline while another CPU frees a block. `cpu_offline` first ends the owner's
     /// ownership of pageblocks, and then empties the owner's page set under the lock. A free that gets the

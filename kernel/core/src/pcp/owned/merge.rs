@@ -47,15 +47,15 @@ impl Pcp {
             let types = MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT);
             let mut of_set = types.map(|migratetype| self.scheme.list_of_held(order, migratetype));
             // To remove the first or last block, find the right list, because the removal changes the list's
-            // ends. For a block in the middle any list will do, because only the links of the blocks beside
-            // it change.
+            // ends. For a block in the middle any list will do, because the removal changes only the links of
+            // the blocks beside the removed block.
             let list = if rest.ends_with(buddy) {
                 &mut *rest
             } else if merged.ends_with(buddy) {
                 &mut *merged
             } else {
-                // Search the lists of all types, because the pageblock may have had another type when the
-                // block was freed.
+                // Search the lists of all types for the buddy, because the pageblock may have had another
+                // type when the buddy was freed.
                 let of_buddy = of_set.find(|list| self.lists[*list].ends_with(buddy)).unwrap_or(0);
                 &mut self.lists[of_buddy]
             };
@@ -80,7 +80,7 @@ fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
         return true;
     }
     if !frames.exchange_state(lower, whole, half) {
-        // Meanwhile, another CPU has marked the lower half bad, too.
+        // Another CPU has marked the lower half bad since this CPU wrote the state `whole`.
         frames.set_state(lower, State::Leaked { order });
     }
     false

@@ -4,8 +4,8 @@
 //! The fuzz target `allocator_operations` also compiles these files: `page_allocator`, `owners`, the
 //! directory `tests/family`, and `host` and `steady` beside this directory.
 //!
-//! `PROPTEST_CASES` sets the number of machines per policy. For each failure that was found, `regressions`
-//! has a named test.
+//! `PROPTEST_CASES` sets the number of machines per policy. For each failure that random programs found,
+//! `regressions` has a named test.
 
 mod owners;
 mod page_allocator;

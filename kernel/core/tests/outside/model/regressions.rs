@@ -161,7 +161,7 @@ fn watermarks_that_no_number_holds_end_at_the_largest() {
 #[test]
 fn types_agree_with_lists_where_mobility_is_not_grouped() {
     for policy in POLICIES {
-        // This machine is too small for a pageblock of each type.
+        // A machine of 2048 frames is too small for a pageblock of each type.
         let allocator = machine(0..2048, &[0..2048]).build(*policy);
         assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(()));
         assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Reclaimable), Ok(()));

@@ -38,14 +38,14 @@ fn highest_of(list: &str) -> Option<usize> {
     list.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
-/// The CPU that runs this thread. The system may move the thread at any time.
+/// The CPU that runs this thread. The system may move the thread to another CPU at any time.
 #[inline]
 pub(in crate::sys) fn current_cpu() -> usize {
     // If the thread has a registered area, glibc reads the CPU from this area, which is faster than the vDSO.
     // SAFETY: the call has no arguments and no effects.
     let cpu = unsafe { libc::sched_getcpu() };
-    // The call fails only on a kernel that lacks the system call. On such a kernel, all threads count as
-    // running on CPU 0.
+    // The call fails only on a kernel that lacks the system call. On a kernel without this system call, all
+    // threads count as running on CPU 0.
     usize::try_from(cpu).unwrap_or(0)
 }
 
@@ -63,7 +63,7 @@ pub(in crate::sys) fn bind_to(mapping: &Mapping, mode: libc::c_int, mask: &[u64]
         // The kernel expects one more than the number of bits in the mask.
         _ => (mask.as_ptr(), mask.len() * u64::BITS as usize + 1),
     };
-    // SAFETY: the range is the mapping. The kernel reads one bit fewer of the mask than it is told.
+    // SAFETY: the range is the mapping. The kernel reads one bit fewer of the mask than `bits`.
     let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, mapping.bytes(), mode, mask, bits, 0) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,5 +1,6 @@
 //! Sets a file's size. If the size exceeds the process's limit (`ulimit -f`), the kernel also sends SIGXFSZ,
-//! which would end the program. This module blocks SIGXFSZ and consumes it, so that the program does not end.
+//! which would end the program. This module blocks SIGXFSZ and consumes SIGXFSZ, so that the program does not
+//! end.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -38,7 +39,7 @@ fn signal_of_limit() -> libc::sigset_t {
 /// Changes this thread's signal mask. Returns the previous mask.
 fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     let mut before = MaybeUninit::uninit();
-    // SAFETY: both sets outlive the call, which reads the first and fills the second.
+    // SAFETY: both sets outlive the call, which reads `set` and fills `before`.
     let error = unsafe { libc::pthread_sigmask(how, set, before.as_mut_ptr()) };
     if error != 0 {
         return Err(io::Error::from_raw_os_error(error));

@@ -1,4 +1,5 @@
-//! Keeps the pool's code loaded if it is part of a shared library, even when the program closes the library.
+//! Keeps the pool's code loaded if the code is part of a shared library, even when the program closes the
+//! library.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -21,7 +22,7 @@ pub(in crate::sys) fn stay_loaded() {
     if unsafe { libc::dladdr(here, library.as_mut_ptr()) } == 0 {
         return;
     }
-    // SAFETY: the call succeeded, so it has filled the struct.
+    // SAFETY: `dladdr` succeeded, so `dladdr` has filled the struct.
     let library = unsafe { library.assume_init() };
     // SAFETY: `getauxval` reads a number that the kernel gave the process at its start.
     let program = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
@@ -30,7 +31,7 @@ pub(in crate::sys) fn stay_loaded() {
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: the loader gave this name, and with `RTLD_NOLOAD` the call opens no further library. The handle
-    // is never closed.
+    // SAFETY: the loader gave the name of the library, and with `RTLD_NOLOAD` the call opens no further
+    // library. The library's handle is never closed.
     let _ = unsafe { libc::dlopen(library.dli_fname, flags) };
 }

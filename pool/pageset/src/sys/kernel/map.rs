@@ -53,8 +53,8 @@ impl Mapping {
                 // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
                 // The system gives huge pages for this advice if its `shmem_enabled` is `advise`. A file of
-                // hugetlb refuses the advice, as it has huge pages already.
-                // SAFETY: the range is mapped, and this advice changes no contents.
+                // hugetlb refuses the advice, because the file has huge pages already. SAFETY: the range is
+                // mapped, and this advice changes no contents.
                 let _ = unsafe { madvise(address, bytes, Advice::LinuxHugepage) };
             }
             None => {
@@ -105,8 +105,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
-            // SAFETY: the mapping is ours, and its pages have no owner any more: owners of pages, and slices
-            // of a table, borrow from the value that is dropped here.
+            // SAFETY: the pool made the mapping, and the pages have no owner any more. Owners of pages, and
+            // slices of a table, borrow from the value that is dropped here.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }
@@ -133,7 +133,7 @@ fn file_of(bytes: usize, flags: MemfdFlags) -> io::Result<OwnedFd> {
 }
 
 /// Names private memory, so that `/proc/self/smaps` shows its name, and the kernel never merges it with an
-/// adjacent mapping. A kernel that cannot name memory refuses the call, which does no harm.
+/// adjacent mapping. A kernel that cannot name memory refuses the call, and the refusal does no harm.
 fn name(start: NonNull<u8>, bytes: usize) {
     // Room for a name with 16 digits and its terminating zero.
     let mut name = [0; 32];

@@ -19,12 +19,12 @@ pub(in crate::sys) fn at_forks(
 
 /// The number of this process.
 pub(in crate::sys) fn process_id() -> i32 {
-    // SAFETY: has no arguments.
+    // SAFETY: `getpid` has no arguments.
     unsafe { libc::getpid() }
 }
 
-/// Whether a process with this number exists. A process that has ended still exists until its parent waits
-/// for it.
+/// Whether a process with this number exists. A process that has ended still exists until its parent has
+/// waited for the process.
 pub(in crate::sys) fn is_process(id: i32) -> bool {
     // SAFETY: signal 0 only checks the process, and the call sends no signal.
     let outcome = unsafe { libc::kill(id, 0) };

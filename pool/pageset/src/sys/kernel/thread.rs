@@ -6,18 +6,18 @@ use std::ptr;
 /// The number of words of a CPU mask with a bit for each of 8192 CPUs, the most that a kernel supports.
 const CPU_WORDS: usize = 8192 / 64;
 
-/// When dropped, gives this thread its earlier signal mask again.
+/// The earlier signal mask of this thread. Dropping the value gives the thread its earlier mask again.
 pub(crate) struct SignalsBlocked(Option<libc::sigset_t>);
 
 /// Blocks all signals for this thread.
 pub(in crate::sys) fn block_signals() -> SignalsBlocked {
     let mut all = MaybeUninit::uninit();
-    // SAFETY: the call initialises the set that it is given.
+    // SAFETY: `sigfillset` initialises the set `all`.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
     let mut before = MaybeUninit::uninit();
     // SAFETY: both sets outlive the call, and the first one is initialised.
     let outcome = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: the call has succeeded, so it has written the previous mask.
+    // SAFETY: `pthread_sigmask` has succeeded, so the previous mask is in `before`.
     SignalsBlocked((outcome == 0).then(|| unsafe { before.assume_init() }))
 }
 
@@ -34,12 +34,12 @@ impl Drop for SignalsBlocked {
 /// Lets this thread run on all CPUs that its cpuset allows.
 pub(in crate::sys) fn use_all_cpus() {
     let all = [u64::MAX; CPU_WORDS];
-    // SAFETY: the kernel reads as many bytes as it is told, and ignores CPUs that do not exist.
+    // SAFETY: the kernel reads as many bytes as `all` has, and ignores CPUs that do not exist.
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
 }
 
-/// Gives this thread the ordinary policy if it has a real-time policy. Calls the kernel itself, because
-/// musl's functions of these names always fail.
+/// Gives this thread the ordinary policy if the thread has a real-time policy. Makes the system calls
+/// directly, because musl's functions for the scheduling policy always fail.
 pub(in crate::sys) fn leave_real_time() {
     // SAFETY: the call has no memory arguments.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };

@@ -51,7 +51,7 @@ pub(in crate::sys) fn collapse(_: &Mapping, _: Range<usize>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Clears the bytes, so that they read as zero as if the system had taken the memory back.
+/// Clears the bytes, because bytes that the system took back read as zero.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, _: Advice) -> io::Result<()> {
     crate::sys::zero::clear(mapping, bytes);
     Ok(())
