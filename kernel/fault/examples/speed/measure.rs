@@ -69,8 +69,8 @@ pub(crate) struct Round {
     /// Nanoseconds from the start of the first thread to the end of the last thread, divided by the number of
     /// one thread's faults.
     pub(crate) fault_ns: f64,
-    /// Nanoseconds to clear a page without a fault. A single thread clears its pages in the order of its
-    /// faults. 0 if there are several threads.
+    /// Nanoseconds to clear a page without a fault. After its faults, a single thread clears its pages again
+    /// in the same order. With several threads, `clear_ns` is 0.
     pub(crate) clear_ns: f64,
 }
 
