@@ -133,8 +133,8 @@ pub trait Memory {
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
     /// Saves a frame's contents in a swap slot, which is a place of the host for the contents of one page.
-    /// Returns the swap slot's number, which is below 2^40. The new swap slot has one user. The default `save`
-    /// returns `None`, and the engine then cannot reclaim pages.
+    /// Returns the swap slot's number, which is below 2^40. The new swap slot has one user. The default
+    /// `save` returns `None`, and the engine then cannot reclaim pages.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None
