@@ -3,10 +3,10 @@
 //! areas (Linux's VMAs), and R for the count of resident pages. The specification describes more values of P,
 //! V and R than this crate implements.
 //!
-//! To add a value to an axis, add one file, and one line in the axis's list. The line has the value's name,
-//! the value's module, and the name in words.
+//! To add a value to an axis, add one file, and one line in the axis's list. The line of a value in `axis!`
+//! has the value's name, its module and a summary.
 
-/// Each value of an axis has a line such as `Name = module, "the name in words";`. From these lines, `axis!`
+/// Each value of an axis has a line such as `Name = module, "a summary";`. From these lines, `axis!`
 /// makes these items:
 /// - `$kind`: the public enum of all values, with `ALL`, `name`, `summary` and `from_name`.
 /// - `$any`: an enum with the state that each value of the axis needs at run time. `$any::new` builds this

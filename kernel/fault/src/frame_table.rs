@@ -63,9 +63,9 @@ impl FrameTable {
         (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
     }
 
-    /// Prepares a new block that `refs` words are about to map. Race: after this call, another task that read
-    /// an older word for the same frame may take a temporary reference. So even if no word ever maps the
-    /// block, the caller must give the block up by [`put`](Self::put).
+    /// Prepares a new block that `refs` words are about to map. Race: another task may still have an older
+    /// word for a frame of the block. After `begin`, that task may take a temporary reference to the block.
+    /// So even if no word ever maps the block, the caller must give the block up by [`put`](Self::put).
     #[inline]
     pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         let first = self.index(pfn) as usize;

@@ -50,8 +50,8 @@ pub(crate) struct Lru<R> {
 }
 
 impl<R: lock_api::RawMutex> Lru<R> {
-    /// Makes `lists` lists, but at least one. The number of a CPU's list is the CPU's number modulo the
-    /// number of lists.
+    /// Makes `lists` LRU lists, at least one and at most [`LISTS_MAX`]. The number of a CPU's list is the
+    /// CPU's number modulo the number of lists.
     pub(crate) fn new(lists: u16) -> Self {
         Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }

@@ -93,7 +93,7 @@ impl<W: World> Task<W> {
         va: u64,
         access: Access,
     ) -> Result<Backing, FaultError> {
-        // In another engine, the task's CPU, slot and frames would have no meaning.
+        // The task's CPU, slot and frames have a meaning only in the task's own engine.
         if !Arc::ptr_eq(space.engine(), self.space.engine()) {
             return Err(FaultError::OtherMachine(va));
         }

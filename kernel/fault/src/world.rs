@@ -132,25 +132,27 @@ pub trait Memory {
     /// Copies one frame.
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
-    /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The slot that
-    /// `save` returns has one user. The default `save` returns `None`, and the engine then cannot reclaim
-    /// pages.
+    /// Saves a frame's contents in a swap slot, which is a place of the host for the contents of one page.
+    /// Returns the swap slot's number, which is below 2^40. The new swap slot has one user. The default
+    /// `save` returns `None`, and the engine then cannot reclaim pages.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None
     }
 
-    /// Copies the contents of a slot back into a frame. The number of the slot's users does not change.
+    /// Copies the contents of a swap slot back into a frame. The number of the swap slot's users does not
+    /// change.
     fn restore(&self, cpu: CpuId, slot: u64, pfn: Pfn) {
         let _ = (cpu, slot, pfn);
     }
 
-    /// Adds a user to a slot. The engine calls `share_slot` when a fork copies the word of a reclaimed page.
+    /// Adds a user to a swap slot. The engine calls `share_slot` when a fork copies the page-table word of a
+    /// reclaimed page.
     fn share_slot(&self, slot: u64) {
         let _ = slot;
     }
 
-    /// Removes a user from a slot. The host may reuse a slot without users.
+    /// Removes one user of a swap slot. The host may reuse a swap slot that has no user left.
     fn drop_slot(&self, slot: u64) {
         let _ = slot;
     }

@@ -295,8 +295,8 @@ fn late_foreign_access(options: Options) {
     engine.check(&[&debugger_space]).expect("the invariants");
 }
 
-/// Row 11: tasks fold their counts and exit. After all tasks have ended, the address space's counts must be
-/// exact.
+/// Row 11: two tasks add their counts to the address space and exit. After both tasks have ended, the counts
+/// of the address space must be exact.
 fn counters_at_exit(options: Options) {
     let scene = Scene::new(options);
     scene.race(

@@ -148,8 +148,9 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// Makes one table with the values of all tables of the study. Each row has a published value and our
-    /// value. The values of tables without published values come after all other values.
+    /// Makes one table with the values of all tables of the study. A row has the published value and our
+    /// value, or an empty cell if a value does not exist. The values of tables without published values come
+    /// after all other values.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),

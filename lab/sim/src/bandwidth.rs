@@ -19,8 +19,8 @@ const WINDOWS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Bandwidth(Box<[Bus]>);
 
-/// The windows of one node's memory. Window `n` is at index `n` modulo [`WINDOWS`]. An entry has the number
-/// of a window, and the time that memory is busy in this window.
+/// The busy time of one node's memory in each window of time. Window `n` is at index `n` modulo [`WINDOWS`].
+/// An entry has the number of a window, and the picoseconds that memory is busy in the window.
 #[derive(Debug)]
 struct Bus([Cell<(u64, u64)>; WINDOWS]);
 

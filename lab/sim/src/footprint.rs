@@ -16,14 +16,14 @@ use crate::recency::{Held, Recency};
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: u64 = 64;
 /// The last touch of a frame's data or metadata, packed into one word: the CPU, the step (its time), and the
-/// number of lines. The word is 0 if no CPU touched the frame.
+/// number of touched cache lines. The word is 0 if no CPU touched the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Number of bits of a mark that hold the number of lines. A mark counts at most 8 MiB of lines. A touch of
-/// more lines counts as 8 MiB.
+/// Number of bits of a [`Mark`] that hold the number of touched cache lines. A mark counts lines of less than
+/// 8 MiB in all. A touch of more lines counts as [`LINES_MAX`] lines.
 const LINES_BITS: u32 = 17;
-/// Largest number of lines that a mark can count.
+/// Largest number of touched cache lines that a mark can count.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
 /// Number of bits of a mark that hold the CPU's number plus one. A machine has at most 8192 CPUs.
 const CPU_BITS: u32 = 14;

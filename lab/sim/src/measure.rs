@@ -12,8 +12,8 @@ use crate::time::{Span, Time};
 /// The time on a CPU's clock, and how long the CPU was idle until then.
 type Clock = (u64, u64);
 
-/// Begins and ends the measured time of a run. The scheduler calls `Measure` outside the simulation, so that
-/// reading the allocator's state costs no virtual time.
+/// Measures a run from the begin to the end of its measured time. The scheduler calls `Measure` outside the
+/// simulation, so that reading the allocator's state costs no virtual time.
 #[derive(Debug)]
 pub(crate) struct Measure {
     workers: Vec<CpuId>,

@@ -22,7 +22,7 @@ pub(crate) const PAGE: u64 = 4096;
 pub(crate) const PAGES: u64 = 16_384;
 /// The number of an engine's frames for each thread. The frames of an engine suffice for the pages, for the
 /// page tables and for the page sets, and few frames are left. With many more frames, each round would use
-/// frames that earlier rounds had not used. Such frames would be colder in the caches than the pages that
+/// frames that earlier rounds had not used. Unused frames are colder in the caches than the pages that
 /// `clear_alone` clears.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
@@ -32,9 +32,9 @@ type Parts<M> = Host<Lock, Allocator, M>;
 
 /// An engine and a strategy to measure, with or without real page contents.
 pub(crate) enum Contestant {
-    /// Frames are only numbers, so a fault clears nothing.
+    /// In this setting, frames are only numbers, so a fault clears nothing.
     Bare(Setting<NoMemory>),
-    /// Frames are real memory, and each fault clears its frame.
+    /// In this setting, frames are real memory, and each fault clears its frame.
     Clearing(Setting<Arena>),
 }
 
@@ -69,8 +69,8 @@ pub(crate) struct Round {
     /// Nanoseconds from the start of the first thread to the end of the last thread, divided by the number of
     /// one thread's faults.
     pub(crate) fault_ns: f64,
-    /// Nanoseconds to clear a page without a fault. A single thread clears its pages in the order of its
-    /// faults. 0 if there are several threads.
+    /// Nanoseconds to clear a page without a fault. After its faults, a single thread clears its pages again
+    /// in the same order. With several threads, `clear_ns` is 0.
     pub(crate) clear_ns: f64,
 }
 

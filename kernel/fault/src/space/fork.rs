@@ -51,8 +51,8 @@ impl<W: World> AddressSpace<W> {
             if self.engine().tables.load(run.slot.table, index) == Pte::EMPTY {
                 continue;
             }
-            // Build the child's table before the child gets the word. So if no table is left, the fork fails
-            // and leaves this word unchanged.
+            // Build the child's table before the child gets the word. So if no page table is left, the fork
+            // fails and leaves the parent's word unchanged.
             let to = match child.walk_or_build(local, va, run.slot.level) {
                 Ok(Found::Word(to, _)) => to,
                 _ => return Err(SpaceError::OutOfMemory),

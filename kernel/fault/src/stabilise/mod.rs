@@ -19,9 +19,9 @@ axis! { ($)
 /// The area that a fault has found. The ticket is valid until the fault calls `leave`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
-    /// The number of the write in progress, or of the next write. Race: a write ends while this fault begins.
-    /// The fault reads the number of the write before it reads the area map. So the area map already has the
-    /// changes of every write with a smaller number.
+    /// The number of the current or next write (`map`, `unmap` and the like). Race: a write ends while this
+    /// fault begins. The fault reads the number of the write, and after that it reads the area map. So the
+    /// area map already has the changes of every write with a smaller number.
     pub(crate) write: u64,
     /// The number of the area map that contains the area.
     pub(crate) map: u64,

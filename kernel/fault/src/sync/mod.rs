@@ -27,8 +27,8 @@ pub(crate) struct Stale;
 /// The kind of change of a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// A fault puts a page or a table into a word that maps nothing or the zero page. Or a writer takes a
-    /// page, rights or an empty table away from a word.
+    /// A fault puts a page or a table into a word that maps nothing or the zero page. `Fill` also covers a
+    /// writer that removes a page, rights or an empty table from a word.
     Fill,
     /// Any other change of a word. For example, a copy-on-write replaces the page that the word maps. If the
     /// old page changes during the copy, the word stays the same, and a compare-exchange of the word would

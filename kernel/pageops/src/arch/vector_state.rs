@@ -16,7 +16,7 @@ struct Pages {
 /// The values of the vector registers before or after a loop.
 type Registers = [u128; if cfg!(target_arch = "x86_64") { 16 } else { 32 }];
 
-/// One loop of a kernel, and its pages.
+/// One loop of a kernel to run, and the pages that the loop clears or copies.
 #[repr(C)]
 struct Job {
     primitives: &'static Primitives,

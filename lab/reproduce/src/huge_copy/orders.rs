@@ -118,7 +118,8 @@ impl Change {
     }
 }
 
-/// Simulates both orders of each change from one order of copying to another.
+/// Simulates each change from one order of copying to another: the order before the change, and the order
+/// after it.
 pub(super) fn model(stage: &mut Stage<'_>) -> Result<Vec<Modelled>> {
     let mut all = Vec::new();
     for change in Change::all()? {

@@ -1,6 +1,6 @@
 //! Makes a table that helps to choose a row of a published table, for example a batch size. The table names
 //! the first row that is about as good as the best row, and shows how much worse some other rows are. The
-//! table shows two choices: by published values, and by simulated values.
+//! table shows the row to choose by the published values, and the row to choose by the simulated values.
 
 use std::collections::BTreeSet;
 

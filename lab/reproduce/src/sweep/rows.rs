@@ -94,16 +94,16 @@ impl Beginning {
     }
 }
 
-/// The length of the part of a file that has whole rows, and the ending of the file.
+/// The number of bytes of a file that are whole rows, and the ending of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Number of bytes up to the end of the last row.
     pub rows: u64,
-    /// The ending of the file, which a sweep may have to repair before it adds a row.
+    /// The ending of the file. A sweep repairs the endings `Row` and `Half` before it adds a row.
     pub ending: Ending,
 }
 
-/// The ending of a file of rows.
+/// The ending of a file of rows: after a line, without a line feed, or inside a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The file ends with a whole line, or is empty.

@@ -116,8 +116,8 @@ pub(super) const KBUILD: Workload = Workload {
     build,
 };
 
-/// The kernel objects of a process: for each kind, the size and the number of objects. The sizes of the
-/// objects are guesses, near the sizes in Linux 6.x.
+/// The kernel objects of a process: for each kind, the size and the number of objects. The sizes of
+/// these kernel structures are guesses, near the sizes in Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space

@@ -10,8 +10,8 @@ use crate::target::{Access, Block, Fill, Hold, LockId, Target};
 /// Number of pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
 pub(super) const TABLE_PAGES: u64 = 512;
 /// Number of pages that an unmap collects and frees as one list. Source: `mmu_gather` collects pointers in
-/// one page, which also holds a header, so the page has fewer than 512 pointers. This fact about `mmu_gather`
-/// is general knowledge and not in the spec.
+/// one page, which also holds a header, so the page has fewer than 512 pointers. The size of an `mmu_gather`
+/// page is general knowledge and not in the spec.
 const GATHER_PAGES: usize = 506;
 
 pub(super) const FAULT_NS: Parameter = Parameter {

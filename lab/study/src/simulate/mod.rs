@@ -1,7 +1,7 @@
 //! Runs a workload on a simulated machine, under one policy.
 //!
-//! `spec` describes a run, `engine` runs it, `target` connects workloads with virtual CPUs, and `result` has
-//! the figures.
+//! `spec` describes a run, `engine` does the run, `target` connects workloads with virtual CPUs, and `result`
+//! has the run's figures.
 
 mod engine;
 mod result;

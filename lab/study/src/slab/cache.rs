@@ -25,7 +25,8 @@ pub(super) struct Cache {
     slabs: Vec<Slab>,
     unused: Vec<u32>,
     cpus: Vec<CpuSlabs>,
-    /// For each node, the list of its partly used slabs.
+    /// For each node, the list of its slabs that have free objects and belong to no CPU. Some slabs of a list
+    /// may be empty.
     nodes: Vec<Vec<u32>>,
 }
 

@@ -1,6 +1,6 @@
 //! The simple model has the pages of address spaces with their rights and contents. The engine must give the
-//! model's answers. The engine may also answer "out of memory" if memory was short. After this answer, the
-//! engine must have changed no area and no contents.
+//! model's answers. The engine may also answer "out of memory" if memory was short. An engine that answers
+//! "out of memory" must have changed no area and no contents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
