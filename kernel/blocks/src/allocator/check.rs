@@ -184,7 +184,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Ok(());
         }
         let orders = self.rows(block).largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
-        let is_kept = || self.shares.iter().any(|share| share.unsettled.get() == Some(block));
+        let is_kept =
+            || self.shares.iter().any(|share| share.unsettled.get() == Some(block) || share.kept.has(block));
         if !state.is_settled() && !self.set(Members::Unsettled).has(block) && !is_kept() {
             return Err("a pageblock that is not settled is in the set of unsettled ones, or a CPU keeps it");
         }

@@ -41,12 +41,21 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         // Each request of a larger order searches. So such a request settles only one pageblock, unless
         // memory is short.
-        if needy.wanted.order <= RESERVED_FOR_MAX || self.is_short(needy) {
-            self.settle_some(needy, SETTLED_AT_ONCE);
+        if self.is_short(needy) {
+            self.settle_some(needy, Self::next_unsettled);
+        } else if needy.wanted.order <= RESERVED_FOR_MAX {
+            let smallest = self.smallest_in_sets(needy);
+            let kept = self.take_from_kept(needy, smallest);
+            if kept.is_some() {
+                return kept;
+            }
+            // If a search will find a pageblock, those that this CPU keeps may stay unsettled.
+            let next = if smallest.is_some() { Self::next_in_set } else { Self::next_unsettled };
+            self.settle_some(needy, next);
         }
         loop {
             let taken = self.take_anywhere(needy);
-            if taken.is_some() || !self.settle_some(needy, SETTLED_AT_ONCE) {
+            if taken.is_some() || !self.settle_some(needy, Self::next_unsettled) {
                 return taken;
             }
         }
@@ -169,23 +178,63 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Settles up to `limit` unsettled pageblocks. Returns `false` if no pageblock was unsettled.
-    pub(super) fn settle_some(&self, needy: Needy<'_>, limit: usize) -> bool {
-        for count in 0..limit {
-            let Some(block) = self.next_unsettled(needy) else { return count > 0 };
-            self.settle(block);
-        }
-        true
+    /// The smallest order from [`least_order`] on whose set has a pageblock of the request's type.
+    fn smallest_in_sets(&self, needy: Needy<'_>) -> Option<usize> {
+        let zone = &self.zones[needy.zone.index()];
+        let set = |order| self.set_of(needy.wanted.migratetype.index(), order);
+        let has_members = |order: &usize| set(*order).find(&zone.blocks, zone.blocks.start).is_some();
+        (least_order(needy.wanted)..PAGEBLOCK_ORDER).find(has_members)
     }
 
-    /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last,
-    /// because the frames of that pageblock are in the CPU's caches.
-    fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockId> {
+    /// Reserves an unsettled pageblock that this CPU keeps, and takes a block of it. Prefers the pageblock
+    /// whose largest free block is smallest. The sets have a pageblock whose largest free block has the order
+    /// `smallest`: takes only pageblocks below that, so that nearly free ones can become whole.
+    fn take_from_kept(&self, needy: Needy<'_>, smallest: Option<usize>) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
-        let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));
-        if kept.is_some() {
-            return kept;
+        let orders = least_order(needy.wanted)..smallest.unwrap_or(PAGEBLOCK_ORDER);
+        let largest = |block: BlockId| {
+            let serves = self.is_unsettled(block) && self.state(block).get().serves(needy.wanted.migratetype);
+            let suits = serves && (!self.steers() || self.is_suitable(zone, needy, block));
+            let largest = if suits { self.rows(block).largest_free() } else { None };
+            largest.filter(|largest| orders.contains(largest))
+        };
+        let share = needy.share;
+        loop {
+            let kept = share.kept.blocks().chain(share.unsettled.get());
+            let (_, block) = kept.filter_map(|block| Some((largest(block)?, block))).min()?;
+            let taken = if share.kept.remove::<A>(block) { Some(block) } else { share.unsettled.take::<A>() };
+            let Some(block) = taken else { continue };
+            if !self.reserve_unsettled(needy, block) {
+                // Race: another CPU has changed the pageblock, or another thread of this CPU has replaced it.
+                // This thread loses, and looks again.
+                self.add_if_unsettled(block);
+                continue;
+            }
+            self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
+            if let Some(id) = self.take_from_own(needy) {
+                return Some(id);
+            }
         }
+    }
+
+    /// Settles up to [`SETTLED_AT_ONCE`] of the pageblocks that `next` returns. Returns `false` if there was
+    /// none.
+    fn settle_some(&self, needy: Needy<'_>, next: impl Fn(&Self, Needy<'_>) -> Option<BlockId>) -> bool {
+        let unsettled = core::iter::from_fn(|| next(self, needy)).take(SETTLED_AT_ONCE);
+        unsettled.map(|block| self.settle(block)).count() > 0
+    }
+
+    /// Takes an unsettled pageblock. Prefers those that this CPU keeps, because their frames are in the CPU's
+    /// caches. Otherwise takes one out of the set.
+    pub(super) fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockId> {
+        let last = needy.share.unsettled.take::<A>();
+        let kept = last.into_iter().chain(core::iter::from_fn(|| needy.share.kept.take::<A>()));
+        { kept }.find(|block| self.is_unsettled(*block)).or_else(|| self.next_in_set(needy))
+    }
+
+    /// Takes an unsettled pageblock out of the set.
+    fn next_in_set(&self, needy: Needy<'_>) -> Option<BlockId> {
+        let zone = &self.zones[needy.zone.index()];
         let unsettled = self.set(Members::Unsettled);
         loop {
             let block = unsettled.find(&zone.blocks, self.search_start(needy))?;
@@ -287,6 +336,12 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.leave_set(block, migratetype.index(), order);
         }
     }
+}
+
+/// The least order of the largest free block of a pageblock that a CPU reserves for such requests, while
+/// memory is not short.
+fn least_order(wanted: Wanted) -> usize {
+    if wanted.order == Order::ZERO { RICH } else { wanted.order.index() }
 }
 
 impl Wanted {

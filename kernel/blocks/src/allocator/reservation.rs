@@ -32,6 +32,25 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
+    /// Reserves an unsettled pageblock of the request's type. Returns `false` if another CPU changed the
+    /// pageblock first.
+    pub(super) fn reserve_unsettled(&self, needy: Needy<'_>, block: BlockId) -> bool {
+        let is_there = |state: State| {
+            state.is_idle() && !state.is_settled() && state.migratetype() == needy.wanted.migratetype
+        };
+        let reserve = |state: State| is_there(state).then(|| state.reserved_by(needy.cpu));
+        let Some(Ok(before)) = self.states.get(block.0).map(|state| state.update::<A>(reserve)) else {
+            return false;
+        };
+        if before.mark() > 0 {
+            count::<A>(&needy.share.counters.adopted);
+            self.leave_set_of(block, before);
+        }
+        self.uncount(block);
+        needy.share.set_near(block);
+        true
+    }
+
     /// Whether this CPU reserves the pageblock, which a share names. The share may be out of date.
     pub(super) fn is_reserved_by(&self, cpu: CpuId, block: BlockId) -> bool {
         self.states.get(block.0).is_some_and(|state| state.get().is_reserved_by(cpu))

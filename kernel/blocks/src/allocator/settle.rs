@@ -16,8 +16,9 @@ use super::sets::Members;
 use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
 use crate::bad_bits::BadBits;
-use crate::cpu_share::{CpuShare, count};
+use crate::cpu_share::{CpuShare, KEPT_MAX, count};
 use crate::ids::{BlockId, each};
+use crate::index::Several;
 use crate::row::{ROW_ORDER, Row};
 use crate::state::{BlockState, Phase, State};
 use crate::zone::Zone;
@@ -89,23 +90,39 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Keeps an unsettled pageblock in a CPU's share, and adds the pageblock that the share had before to the
-    /// set. So a CPU that frees all of a pageblock changes no set before the pageblock is whole.
+    /// Keeps an unsettled pageblock in a CPU's share. If the share has no room for the pageblock that it kept
+    /// last, its other pageblocks go to the set. So a CPU that frees all of a pageblock, or soon reserves it
+    /// again, changes no set for that.
     fn keep_unsettled(&self, block: BlockId, cpu: CpuId) {
         let share = self.share_at(self.zone_of_block(block), cpu);
-        if let Some(before) = share.unsettled.replace::<A>(Some(block)) {
-            self.add_if_unsettled(before);
+        if let Some(before) = share.unsettled.replace::<A>(Some(block))
+            && self.is_unsettled(before)
+            && !share.kept.add::<A>(before, KEPT_MAX)
+        {
+            self.add_unsettled_blocks(share.kept.replace::<A>(before));
         }
     }
 
-    /// Moves the unsettled pageblock that a CPU keeps in its share to the set of unsettled pageblocks.
+    /// Moves the unsettled pageblocks that a CPU keeps in its share to the set of unsettled pageblocks.
     pub(super) fn add_unsettled_of(&self, share: &CpuShare) {
         if let Some(block) = share.unsettled.take::<A>() {
             self.add_if_unsettled(block);
         }
+        if !share.kept.is_empty() {
+            self.add_unsettled_blocks(share.kept.take_all::<A>());
+        }
     }
 
-    fn add_if_unsettled(&self, block: BlockId) {
+    /// Adds the pageblocks to the set by one exchange. A damaged share may name pageblocks of no zone.
+    fn add_unsettled_blocks(&self, blocks: Several) {
+        if { blocks }.all(|block| self.states.get(block.0).is_some()) {
+            self.set(Members::Unsettled).add_several(blocks);
+            #[cfg(feature = "line-counts")]
+            blocks.first().into_iter().for_each(|block| self.rows(block).last_change.note_move());
+        }
+    }
+
+    pub(super) fn add_if_unsettled(&self, block: BlockId) {
         if self.is_unsettled(block) {
             self.add_unsettled(block);
         }

@@ -43,7 +43,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn add_to_stock(&self, cpu: CpuId, zone: &Zone, block: BlockId) {
         let share = self.share_at(zone.id, cpu);
         let may_add = share.stock.is_empty() || self.has_for_each(zone, STOCK_MAX);
-        if !(may_add && share.stock.add::<A>(block)) {
+        if !(may_add && share.stock.add::<A>(block, STOCK_MAX)) {
             self.publish_stock(zone, share.stock.replace::<A>(block));
         }
         if self.state(block).get().is_isolated() {
