@@ -89,12 +89,12 @@ impl Engine {
                 self.see_block_type(place, next.migratetype);
                 observed.push((place, order));
                 last = index;
-            } else if next.interrupt_level() <= event.interrupt_level()
-                && next.kind == EventKind::WorkqueueExecuteEnd
-            {
-                break;
-            } else if can_stop && (next.kind.has_frame() || next.kind == EventKind::Marker) {
-                break;
+            } else {
+                let ends = next.interrupt_level() <= event.interrupt_level()
+                    && next.kind == EventKind::WorkqueueExecuteEnd;
+                if ends || can_stop && (next.kind.has_frame() || next.kind == EventKind::Marker) {
+                    break;
+                }
             }
             at = chunk.after(index).next();
         }
