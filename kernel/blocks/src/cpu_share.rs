@@ -179,7 +179,8 @@ impl OneBlock {
 pub(crate) const STOCK_MAX: usize = 4;
 
 /// The most unsettled pageblocks that a CPU keeps, besides the last. A thread that stops after it took all of
-/// them hides 8 MiB from other CPUs.
+/// them hides 8 MiB from other CPUs. With 0, CPUs visit shared state 1.28 times as often on the project's 44
+/// recordings.
 pub(crate) const KEPT_MAX: usize = 4;
 
 /// A few pageblocks within 64 MiB: in a set, their bits lie in one half of a word. The upper half of this word
