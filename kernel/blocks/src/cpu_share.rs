@@ -183,8 +183,8 @@ pub(crate) const STOCK_MAX: usize = 4;
 /// recordings.
 pub(crate) const KEPT_MAX: usize = 4;
 
-/// A few pageblocks within 64 MiB: in a set, their bits lie in one half of a word. The upper half of this word
-/// has the number of that half. The lower half has a bit for each pageblock. A half has `ROW_FRAMES` bits,
+/// A few pageblocks within 64 MiB: in a set, their bits lie in one half of a word. The upper half of this
+/// word has the number of that half. The lower half has a bit for each pageblock. A half has `ROW_FRAMES` bits,
 /// like each half of a row's word.
 #[derive(Debug)]
 pub(crate) struct Nearby(AtomicUsize);
@@ -236,8 +236,8 @@ impl Nearby {
         several(update::<A, _>(&self.0, SeqCst, |_| Some(0)).unwrap_or(0))
     }
 
-    /// Adds a pageblock. Returns `false` if there are `most` pageblocks already, or if they lie in another half
-    /// of a word.
+    /// Adds a pageblock. Returns `false` if there are `most` pageblocks already, or if they lie in another
+    /// half of a word.
     pub(crate) fn add<A: Access>(&self, block: BlockId, most: usize) -> bool {
         let Some(one) = Self::word_of(block) else { return false };
         let with = |now: usize| match now & ALL {
