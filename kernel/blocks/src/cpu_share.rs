@@ -184,8 +184,8 @@ pub(crate) const STOCK_MAX: usize = 4;
 pub(crate) const KEPT_MAX: usize = 4;
 
 /// A few pageblocks within 64 MiB: in a set, their bits lie in one half of a word. The upper half of this
-/// word has the number of that half. The lower half has a bit for each pageblock. A half has `ROW_FRAMES` bits,
-/// like each half of a row's word.
+/// word has the number of that half. The lower half has a bit for each pageblock. A half has `ROW_FRAMES`
+/// bits, like each half of a row's word.
 #[derive(Debug)]
 pub(crate) struct Nearby(AtomicUsize);
 
