@@ -18,7 +18,7 @@ use super::*;
 use crate::atomic::{Fences, relax, set_fences};
 use crate::row::FRAMES;
 
-/// What an operation answers.
+/// The answer of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Answer {
     /// The operation succeeded with this result.

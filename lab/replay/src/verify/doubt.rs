@@ -12,7 +12,8 @@ use super::page_set::{Home, PageSet, Scalars};
 /// A bound this far away is no bound.
 const UNBOUNDED: i32 = i32::MAX / 4;
 
-/// How far the kernel's count may lie below and above the model's count. Both are 0 if the count is known.
+/// The largest difference of the kernel's count from the model's count, downwards and upwards. Both are 0 if
+/// the count is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Doubt {
     below: i32,
@@ -92,7 +93,7 @@ impl Engine {
     }
 }
 
-/// The smallest number in (`low`, `high`] for which `is_so` holds. `is_so` must hold for `high`, and for all
+/// The smallest number in (`low`, `high`] with `is_so`. `is_so` must hold for `high`, and for all
 /// numbers above this smallest number.
 fn first_where((low, high): (i32, i32), mut is_so: impl FnMut(i32) -> bool) -> i32 {
     let (mut low, mut high) = (low, high);

@@ -62,7 +62,7 @@ pub(super) struct PageSet {
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
-    /// How far the kernel's count may differ from the model's count.
+    /// The bounds of the kernel's count, around the model's count.
     pub(super) doubt: Doubt,
     /// At most how far the kernel's count may lie above the model's count, because the last free did not
     /// drain. `None` if the last free drained, or if its limit is not known.

@@ -152,7 +152,7 @@ fn other_tasks_free_pages_between_two_slices_of_a_tick() {
     assert_eq!(found.mismatches.total(), 6, "{:?}", found.mismatches);
 }
 
-/// Tests that a decision is undetermined if it depends on a count of which only bounds are known. With a
+/// Tests that a decision is undetermined if it depends on a count with only known bounds. With a
 /// wrong limit, many of the kernel's drains contradict the count.
 #[test]
 fn a_decision_that_depends_on_an_unknown_count_is_undetermined() {
