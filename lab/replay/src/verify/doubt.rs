@@ -1,13 +1,4 @@
-//! Bounds of a page set's count, after a decision has shown that the model's count is wrong. A decision that
-//! is the same for all counts between the bounds is compared as usual. Any other decision is *undetermined*:
-//! it is counted, but neither as exact nor as a mismatch, and it narrows the bounds.
-
-use pageset_core::Order;
-use pageset_core::pcp::Pressure;
-
-use super::engine::Engine;
-use super::numbers::Place;
-use super::page_set::{Home, PageSet, Scalars};
+//! Bounds of a page set's count, after a decision has shown that the model's count is wrong.
 
 /// A bound this far away is no bound.
 const UNBOUNDED: i32 = i32::MAX / 4;
@@ -37,83 +28,16 @@ impl Doubt {
     pub(super) fn bounds(self, count: i32) -> (i32, i32) {
         ((count - self.below).max(count.min(0)), count + self.above)
     }
-}
 
-impl PageSet {
-    fn bounds(&self) -> (i32, i32) {
-        self.doubt.bounds(self.pcp.count)
+    /// The bounds `low` and `high`, around the model's count.
+    pub(super) const fn around(count: i32, (low, high): (i32, i32)) -> Self {
+        Self { below: count - low, above: high - count }
     }
-
-    /// Sets the bounds of the kernel's count.
-    fn narrow(&mut self, low: i32, high: i32) {
-        let count = self.pcp.count.clamp(low, high);
-        self.pcp.count = count;
-        self.doubt = Doubt { below: count - low, above: high - count };
-    }
-}
-
-impl Engine {
-    /// Whether this free drains for some counts between the bounds, and for others not. If so, narrows the
-    /// bounds to the counts that agree with the kernel's choice.
-    pub(super) fn narrow_at_free(
-        &mut self,
-        (home, order): (Home, Order),
-        flags: Pressure,
-        is_drained: bool,
-    ) -> bool {
-        if self.sets[home.set].doubt.is_known() {
-            return false;
-        }
-        let before = self.sets[home.set].scalars();
-        let (low, high) = self.sets[home.set].bounds();
-        let mut drains = |count| self.retry((home, order), Scalars { count, ..before }, flags).is_some();
-        let undetermined = !drains(low) && drains(high);
-        let first = if undetermined { first_where((low, high), drains) } else { high };
-        let set = &mut self.sets[home.set];
-        set.set_scalars(before);
-        if undetermined && is_drained {
-            set.narrow(first, high);
-        } else if undetermined {
-            set.narrow(low, first - 1);
-        }
-        undetermined
-    }
-
-    /// Takes the count from a tick, after the tick drained no page although `excess` pages were due, or
-    /// drained pages. A tick drains the pages above `high`, so their number shows the count.
-    pub(super) fn learn_from_tick(&mut self, set: usize, excess: i32, observed: &[(Place, Order)]) {
-        let set = &mut self.sets[set];
-        if observed.is_empty() {
-            set.pcp.count = set.pcp.count.min(set.pcp.high);
-            set.doubt = Doubt::AT_MOST;
-        } else if observed.iter().all(|(_, order)| *order == Order::ZERO) {
-            set.pcp.count += observed.len() as i32 - excess;
-            set.doubt = Doubt::default();
-        }
-    }
-}
-
-/// The smallest number in (`low`, `high`] with `is_so`. `is_so` must hold for `high`, and for all
-/// numbers above this smallest number.
-fn first_where((low, high): (i32, i32), mut is_so: impl FnMut(i32) -> bool) -> i32 {
-    let (mut low, mut high) = (low, high);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if is_so(middle) { high = middle } else { low = middle }
-    }
-    high
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_first_number_is_found() {
-        for first in 4..=9 {
-            assert_eq!(first_where((3, 9), |at| at >= first), first);
-        }
-    }
 
     #[test]
     fn a_count_is_never_below_zero() {

@@ -10,10 +10,10 @@
 //! - Parts of a comparison: `classes`, `mode`, `numbers` (of frames), `geometry` (zones and limits), `links`
 //!   (from each event to later events), `linker` (reads and links the events on a second thread),
 //!   `after_free` (where a freed block went), `late` (allocations that are reported late), `explain`,
-//!   `report`.
+//!   `report`, `doubt` (bounds of a count).
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
-//! - Effects of events: `compare` (the drain of a free), `doubt` (a count that is not known), `free_run`
+//! - Effects of events: `compare` (the drain of a free), `narrow` (a count that is not known), `free_run`
 //!   (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets'
 //!   contents at the start).
 //! - The files that use all other files: `dispatch` (which part handles which event), `options`, `fit` (which
@@ -39,6 +39,7 @@ mod late;
 mod linker;
 mod links;
 mod mode;
+mod narrow;
 mod numbers;
 mod options;
 mod page_set;

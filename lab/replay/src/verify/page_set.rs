@@ -107,6 +107,17 @@ impl PageSet {
         }
     }
 
+    /// The smallest and the largest count that the kernel may have.
+    pub(super) fn bounds(&self) -> (i32, i32) {
+        self.doubt.bounds(self.pcp.count)
+    }
+
+    /// Sets the bounds of the kernel's count.
+    pub(super) fn narrow(&mut self, low: i32, high: i32) {
+        self.pcp.count = self.pcp.count.clamp(low, high);
+        self.doubt = Doubt::around(self.pcp.count, (low, high));
+    }
+
     pub(super) fn scalars(&self) -> Scalars {
         let pcp = &self.pcp;
         Scalars {
