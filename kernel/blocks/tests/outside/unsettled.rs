@@ -95,3 +95,26 @@ fn a_look_at_the_zones_changes_nothing_and_counts_every_frame() {
     assert_eq!(allocator.free_frames(), frames);
     assert_eq!(free_of(&allocator), frames);
 }
+
+/// A compilation showed this cost: each process frees pages of a few pageblocks, and the next process takes
+/// them again. Each of these pageblocks moved between the sets twice.
+#[test]
+fn a_cpu_that_takes_again_what_it_freed_in_a_few_pageblocks_changes_no_set() {
+    let (allocator, mut pages) = with_full_pageblocks(5, 64);
+    let movable = request(0, MigrateType::Movable);
+    for _ in 0..10 {
+        let (mut kept, freed): (Vec<_>, Vec<_>) = pages.iter().partition(|page| page.0 / 4 % 2 == 0);
+        let before = allocator.counters();
+        free(&allocator, CPU, &freed);
+        kept.extend(freed.iter().map(|_| allocator.alloc(CPU, &movable).unwrap()));
+        pages = kept;
+        let after = allocator.counters();
+        assert_eq!((after.adopted, after.claimed), (before.adopted, before.claimed));
+        allocator.validate().unwrap();
+    }
+    // Another CPU finds what this CPU frees, once memory is short.
+    let freed: Vec<_> = pages.iter().copied().step_by(2).collect();
+    free(&allocator, CPU, &freed);
+    let taken = std::iter::from_fn(|| allocator.alloc(OTHER, &movable).ok());
+    assert_eq!(taken.count() + pages.len() - freed.len() + 1, 64 * FRAMES);
+}
