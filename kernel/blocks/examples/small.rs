@@ -1,9 +1,10 @@
 //! Measures cost and refused requests in small memories: `cargo run --release -p pageset-blocks --example
 //! small`.
 //!
-//! Blocks of 4 to 512 KiB, powers of two, use a part of all memory. A step frees random blocks until there is
-//! room, and then requests one. Prints nanoseconds for each step, the share of refused requests, and how much
-//! of the free memory is whole pageblocks at the end. The example measures this allocator and `pageset-core`.
+//! A client keeps 50, 75 or 90 % of memory in use, in blocks of orders 0 to 7 (4 to 512 KiB). A step frees
+//! random blocks until there is room, and then requests one. Prints nanoseconds for each step, the share of
+//! refused requests, and how much of the free memory is whole pageblocks at the end. The example measures
+//! this allocator and `pageset-core`.
 
 mod host;
 

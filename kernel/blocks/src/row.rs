@@ -69,7 +69,7 @@ struct Shape {
     changes: usize,
 }
 
-/// The shape of each order. The entries for orders above a row's match no block in use.
+/// The shape of each order. An entry above `ROW_ORDER` matches no block in use.
 const SHAPES: [Shape; 8] = {
     let mut shapes = [const { Shape { looked_at: 0, changes: 1 } }; 8];
     let mut index = 0;
@@ -191,13 +191,13 @@ impl Row {
         self.lower() & !self.upper()
     }
 
-    /// The first frames of free blocks of this order, as bits. The order is at most a row's.
+    /// The first frames of free blocks of this order, as bits. `order` is at most `ROW_ORDER`.
     #[inline]
     pub(crate) const fn free_blocks(self, order: Order) -> usize {
         runs(self.free(), order.index()) >> (frames_in(order) - 1)
     }
 
-    /// Whether every frame of this block is free. The order is at most a row's.
+    /// Whether every frame of this block is free. `order` is at most `ROW_ORDER`.
     #[inline]
     pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {
         let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
@@ -210,15 +210,15 @@ impl Row {
         Self(self.0 ^ changes(heads, order))
     }
 
-    /// Returns this row with the block at this frame taken. The order is at most a row's. Returns `None` if a
-    /// frame of the block is not free, or if no block of this order can begin there.
+    /// Returns this row with the block at this frame taken. `order` is at most `ROW_ORDER`. Returns `None` if
+    /// a frame of the block is not free, or if no block of this order can begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
         let is_free = at & (frames_in(order) - 1) == 0 && self.is_free_at(at, order);
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 
-    /// Returns this row with these blocks freed. The order is at most a row's. Returns `None` if one of the
+    /// Returns this row with these blocks freed. `order` is at most `ROW_ORDER`. Returns `None` if one of the
     /// blocks is not in use with this order.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
@@ -233,7 +233,7 @@ impl Row {
         Some(Self(self.0 ^ changes(heads, order)))
     }
 
-    /// Whether a block of this order is in use at this frame. The order is at most a row's. Returns `false`
+    /// Whether a block of this order is in use at this frame. `order` is at most `ROW_ORDER`. Returns `false`
     /// if the frame after the block is withheld.
     #[inline]
     pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {

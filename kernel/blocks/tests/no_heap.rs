@@ -71,7 +71,7 @@ fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>])
         *slot = allocator.alloc(CpuId(index as u32 % 2), &wanted).ok().map(|pfn| (pfn, order(size)));
     }
     assert!(allocator.alloc(CPU, &request(10)).is_err(), "memory is exhausted");
-    // Frees all blocks. Some of them enter a CPU's stock.
+    // Frees all blocks. Some freed pageblocks enter a CPU's stock.
     for (index, slot) in held.iter_mut().enumerate() {
         if let Some((pfn, size)) = slot.take() {
             allocator.free(CpuId((index / 3) as u32 % 2), pfn, size).expect("allocated above");

@@ -118,13 +118,13 @@ fn a_pageblock_isolated_by_two_is_isolated_once() {
     });
 }
 
-/// Free frames go out of service while CPUs take the frames beside them.
+/// Frames in use go out of service while CPUs take the frames beside them.
 #[test]
 fn a_bad_frame_is_never_handed_out_again() {
     check(|| {
         let world = Arc::new(World::new(3));
-        // Three frames are in use, so that no thread frees them while they are marked. Such a free could give
-        // a frame to a second user.
+        // This thread holds the three frames, so no other thread can take them. So the free below cannot hit
+        // a block of another thread.
         let bad: Vec<_> =
             (0..3).map(|_| world.alloc(CpuId(2), Order::ZERO, MOVABLE).expect("there is memory").0).collect();
         let users: Vec<_> = (0..2)

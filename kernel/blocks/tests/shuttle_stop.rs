@@ -18,7 +18,7 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 use world::{Blocks, World, check_with, order};
 
-/// Pageblocks of the machine.
+/// Frames of the machine.
 const FRAMES: u64 = 6 * 512;
 /// The CPU that stops.
 const CPU: CpuId = CpuId(0);

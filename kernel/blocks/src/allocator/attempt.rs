@@ -45,9 +45,9 @@ mod tests {
     use crate::ids::FrameId;
     use crate::state::{Phase, State};
 
-    /// Found by a reader: a CPU sees that all frames of a pageblock are free, another CPU takes some, and the
-    /// first CPU begins to make the pageblock whole and stops. The frames could not be freed until it went
-    /// on: requests for odd counts lost what they did not need.
+    /// A person who read the code found this fault. CPU A sees that all frames of a pageblock are free. CPU B
+    /// takes some of them. CPU A begins to make the pageblock whole, and stops. CPU B could not free its
+    /// frames until CPU A went on, so requests for odd counts lost the frames that they did not need.
     #[test]
     fn frames_are_freed_although_a_cpu_stopped_while_it_made_their_pageblock_whole() {
         let regions = [0..2048];

@@ -1,4 +1,4 @@
-//! Takes frames that cannot be trusted out of service for good.
+//! Takes bad frames out of service for good.
 
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
@@ -77,8 +77,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Block => state.has_bad(),
             // Race: another CPU cuts the pair, and changes the state of the first half before the state of
-            // the second half. So the first half may already say that its block has one pageblock. Then the
-            // second half is a block of its own.
+            // the second half. So the state of the first half may already name a block of one pageblock. If
+            // so, the second half is a block of its own.
             Phase::SecondHalf => {
                 let head = self.state(head_of(block)).get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()

@@ -13,9 +13,9 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Checks frames, states, counts and the first level of the sets against each other. O(frames). Exact
-    /// only while no other CPU is inside the allocator. Free frames of reserved pageblocks and stocks count
-    /// as cached.
+    /// Checks frames, states, counts and sets against each other. Of a set, checks only the level that has a
+    /// bit for each pageblock. O(frames). Exact only while no other CPU is inside the allocator. Free frames
+    /// of reserved pageblocks and stocks count as cached.
     ///
     /// # Errors
     /// The first violated invariant.

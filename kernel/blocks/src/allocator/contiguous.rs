@@ -5,8 +5,8 @@
 //!
 //! Race: this CPU has found a free run, and another CPU takes frames of it. This CPU takes the run pageblock
 //! by pageblock, by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
-//! this CPU loses. This CPU frees the frames that it has taken, and searches on after that place. That is
-//! safe because no caller has got those frames.
+//! this CPU loses. This CPU frees the frames that it has taken, and goes on searching after the pageblock
+//! that it lost. That is safe because no caller has got those frames.
 
 use core::ops::Range;
 

@@ -108,8 +108,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// the frames with [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// The run may begin at any frame, unless the count is a power of two. The call cuts the run from the
-    /// shortest free run that is long enough, in one of a few pageblocks in part use. So runs of equal length
-    /// leave hardly any gaps.
+    /// shortest free run that is long enough, in one of a few pageblocks in part use. If all runs have one
+    /// length, they leave hardly any gaps between them.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
@@ -302,7 +302,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn try_split_part(&self, block: BlockId, frames: Range<usize>, pfn: Pfn) -> Result<Attempt, FreeError> {
         let state = self.state(block).get();
         match state.phase() {
-            // This pageblock is the other half of a pair. The owner of that half has freed it already.
+            // The caller's range has no frame here. This pageblock was one half of a pair, and the range
+            // lies in the other half. The owner of this half has freed it already.
             Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }

@@ -19,9 +19,8 @@ use crate::zone::Zone;
 /// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
 /// ends.
 ///
-/// A host has three ways to provide the tables. It has a static [`TableMemory`](super::TableMemory). It cuts
-/// the tables from memory that it finds at boot ([`Tables::lent`]). Or it has a heap (`Tables::on_heap`,
-/// feature `alloc`).
+/// A host has three places for the tables: a static [`TableMemory`](super::TableMemory), memory that it finds
+/// at boot ([`Tables::lent`]), or the heap (`Tables::on_heap`, feature `alloc`).
 ///
 /// `pageset-core` has a type of the same name, and also a `TableCounts` and a `Zone`. Import them by name,
 /// not by `*`.

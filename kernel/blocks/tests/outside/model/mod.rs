@@ -1,7 +1,8 @@
 //! Tests this allocator with the same model and the same programs as `pageset-core`.
 //!
-//! The fuzz target `blocks_operations` also uses `block_allocator` and the common directory. `PROPTEST_CASES`
-//! sets the number of machines. A failure becomes a named test in `regressions`.
+//! The fuzz target `blocks_operations` also uses the module `block_allocator` and the directory
+//! `kernel/core/tests/family`. `PROPTEST_CASES` sets the number of machines. A failure becomes a named test
+//! in `regressions`.
 
 mod block_allocator;
 mod regressions;
