@@ -55,7 +55,8 @@ impl<R: Read> Read for UpToTheCut<R> {
     }
 }
 
-/// Whether a read failed because compressed data is damaged. Returns `false` if the system failed.
+/// Whether a read failed because compressed data is damaged. Returns `false` for an error of the operating
+/// system.
 pub(crate) fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     match error.kind() {

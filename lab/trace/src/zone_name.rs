@@ -1,4 +1,4 @@
-//! Serialises enums of the core by name, because the core does not depend on serde.
+//! Serialises `ZoneKind` by name. `pageset-core`, which defines this enum, does not depend on serde.
 
 use pageset_core::ZoneKind;
 use serde::{Deserialize, Deserializer, Serializer, de};

@@ -256,7 +256,7 @@ impl Packer {
     }
 }
 
-/// Whether this crate uses an option. Other options may be large, so they are skipped.
+/// Whether this crate uses an option. The reader skips all other options, because they may be large.
 const fn is_of_interest(option: u16) -> bool {
     matches!(
         option,
