@@ -2,10 +2,10 @@
 //! --release --example coverage FOLDER [--rows] [--together] [--before=FILE]`.
 //!
 //! The recordings in FOLDER are named as for the example `pairs`. In a name without `_rN`, a last part such
-//! as `f64` is the setting. Each recording is used to forecast the visits of the same load under each other
-//! kernel and setting. Each recording of the load under the forecast's kernel and setting gives one true
-//! value (*truth*). A forecast is in the class `busy` if one of its two recordings was made on a busy machine
-//! (`.busy` in its name).
+//! as `f64` is the setting. From each recording, the example forecasts the zone visits of the same load under
+//! each other kernel and setting in FOLDER. Each recording of this load under the other kernel and setting
+//! gives one true value (*truth*). A comparison of a forecast with a truth is in the class `machine busy` if
+//! the name of one of the two recordings has `.busy`.
 //!
 //! Prints Markdown: the share of truths that lie in their intervals, the median width of intervals (upper end
 //! divided by lower end), and the score. Also counts the truths outside their interval that are less than a

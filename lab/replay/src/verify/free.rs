@@ -115,8 +115,8 @@ impl Engine {
         }
     }
 
-    /// Handles pages that leave a page set. There are four possible reasons: a free whose drain an interrupt
-    /// delayed, a further slice of a drain, a tick, or a drain on demand.
+    /// Handles an event of a drain. The event belongs to the delayed drain of an earlier free, to the next
+    /// slice of an unfinished drain, to a tick, or to a drain on demand.
     pub(super) fn drained(&mut self, chunk: &mut Chunk, index: usize) {
         let cpu = usize::from(chunk.events[index].cpu);
         if let Some(at) = self.cpus[cpu].deferred.iter().position(|(_, drain)| *drain == index) {
