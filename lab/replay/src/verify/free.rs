@@ -13,7 +13,7 @@ use super::mode::Mode;
 use super::numbers::Place;
 use super::page_set::Home;
 
-/// How many later events of a CPU are searched for the drain that follows a free.
+/// Maximum number of later events of a CPU that are searched for the drain that follows a free.
 const SEARCHED: usize = 64;
 
 impl Engine {
@@ -186,7 +186,7 @@ impl Engine {
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
         match interrupted.kind {
-            // The interrupt came in the middle of a batch if the batch continues afterwards.
+            // The interrupt came in the middle of a batch if the batch continues after the interrupt.
             EventKind::MmPageFreeBatched => {
                 let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
                 later.find(|next| next.interrupt_level() < depth).is_some_and(|resumed| {
@@ -317,8 +317,8 @@ impl Engine {
     }
 }
 
-/// Returns the first event of the drain after a block has reached its page set, and whether this event
-/// follows directly.
+/// Returns the index of the first event of the drain after a block has reached its page set, and whether this
+/// event is the CPU's next event.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
     // If other tasks run between a task's free and its drain, the drain is the task's next event.

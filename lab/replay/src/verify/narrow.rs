@@ -54,8 +54,8 @@ impl Engine {
     }
 }
 
-/// Returns the smallest number above `low` for which `is_so` is true. `is_so` must be true for `high`, and
-/// for all numbers from the returned number to `high`.
+/// Returns the smallest number above `low` that makes `is_so` true. `is_so` must be true for `high`, and for
+/// all numbers from the returned number to `high`.
 fn first_where((low, high): (i32, i32), mut is_so: impl FnMut(i32) -> bool) -> i32 {
     let (mut low, mut high) = (low, high);
     while high - low > 1 {

@@ -35,7 +35,7 @@ pub enum VerifyError {
         path: String,
         /// The reason why the recording cannot be verified.
         problem: String,
-        /// What the user can do to get a verification.
+        /// The action that lets the user get a verification.
         remedy: &'static str,
     },
 }

@@ -39,14 +39,14 @@ pub(super) struct Reading<'m> {
 /// Facts about the frames of one zone.
 struct ZoneNotes {
     start_pfn: u64,
-    /// For each frame, what the last event about the frame did.
+    /// For each frame, the note of the last event about the frame.
     frames: FrameMap,
     /// For each pageblock, the index of the migratetype that was seen last, plus one. The value is 0 if no
     /// migratetype was seen.
     block_types: Vec<u8>,
 }
 
-/// What the last event about a frame did.
+/// The effect of the last event about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
     /// The frame is the first frame of an allocated block of this order, or of the rest of a block that is
