@@ -9,8 +9,8 @@ use crate::gfp;
 /// The free pages of a zone, as far as events show them, and the zone's flags.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonePressure {
-    /// Free pages: the number in the last sample, plus all changes by refills, drains and other events since
-    /// then.
+    /// The number of free pages: the number in the last sample, plus all changes by refills, drains and other
+    /// events since this sample.
     pub(crate) free: i64,
     /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes are added
     /// to this number when their sum exceeds a threshold, and at the CPU's ticks.
@@ -116,7 +116,7 @@ impl ZonePressure {
         self.walk_to(highest_zone(gfp), pages);
     }
 
-    /// Does the same as [`walk`](Self::walk), for a request that may use zones up to `highest_zone`.
+    /// Models the check of [`walk`](Self::walk), for a request that may use zones up to `highest_zone`.
     #[inline]
     pub(crate) fn walk_to(&mut self, highest_zone: usize, pages: i64) {
         self.cleared_at = None;
@@ -126,7 +126,7 @@ impl ZonePressure {
         }
     }
 
-    /// Whether a check for an allocation of up to eight pages would leave the flag `below_high` as it is.
+    /// Whether a check for an allocation of up to eight pages would not change the flag `below_high`.
     #[inline]
     pub(crate) fn ignores_walks(&self) -> bool {
         self.below_high || self.visible - self.unusable - 7 > self.high + self.reserve_max

@@ -136,8 +136,8 @@ impl Who {
     }
 }
 
-/// With fewer visits than this, neither tasks nor call sites are reported, because their shares could be
-/// wrong by more than 10 percentage points.
+/// If there are fewer visits than this number, neither tasks nor call sites are reported, because their
+/// shares could be wrong by more than 10 percentage points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
 /// The figures that a recording has for each task.
@@ -193,7 +193,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// Writes a percentage in words. A small share is not printed as zero.
+/// Writes a percentage as a whole number. A small share is not printed as zero.
 fn whole(percent: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
 }

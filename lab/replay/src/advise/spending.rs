@@ -55,9 +55,9 @@ pub struct Load {
     /// The busy time of all CPUs. If the recording does not have the busy time, the figure is the time of all
     /// CPUs, busy or idle.
     pub cpu_time_ns: Option<Figure>,
-    /// Zone visits.
+    /// Number of zone visits.
     pub visits: Option<Figure>,
-    /// Pages that visits to zones moved.
+    /// Number of pages that zone visits moved.
     pub moved_pages: Option<Figure>,
     /// Time of all waits for zone locks.
     pub wait_ns: Option<Figure>,

@@ -10,7 +10,7 @@ use pageset_trace::{TaskIndex, Tasks, TraceInfo};
 
 use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 
-/// The list of described tracks is cleared at this length.
+/// Maximum number of tracks in the list of described tracks. At this length, the list is cleared.
 const REMEMBERED_MAX: usize = 64 << 10;
 /// Numbers of thread tracks begin here. Other tracks have lower numbers.
 const FIRST_TRACK: u64 = 1 << 33;
