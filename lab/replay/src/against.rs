@@ -68,7 +68,7 @@ fn ratio(a: f64, b: f64) -> f64 {
     (a + 0.5) / (b + 0.5)
 }
 
-/// The comparison of two sides.
+/// The comparison of two sides: forecasts from one side, and measurements from the other side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
     /// The side whose load is replayed.

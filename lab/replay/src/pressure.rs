@@ -15,7 +15,7 @@ pub(crate) struct ZonePressure {
     /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes are added
     /// to this number when their sum exceeds a threshold, and at the CPU's ticks.
     visible: i64,
-    /// Changes by each CPU that are not yet in `visible`.
+    /// For each CPU, the sum of the CPU's changes that are not yet in `visible`.
     pending: Vec<i32>,
     threshold: i32,
     high: i64,

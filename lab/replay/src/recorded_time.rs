@@ -27,7 +27,7 @@ const OTHERS_MIN: u64 = 10;
 /// Maximum number of pieces. If there are more pieces, the two pieces with the smallest gap are joined.
 const PIECES_MAX: usize = 64;
 
-/// When the events of a recording happened.
+/// The length of a recording, and the times of its first and last events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedTime {
     /// Length of the recording.

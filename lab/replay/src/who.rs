@@ -11,7 +11,7 @@ use crate::recorded::needs;
 use crate::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
 
 /// The shares of tasks in the recording's totals, grouped in three ways. A grouping is `None` if the
-/// recording does not allow it.
+/// recording lacks the facts for this grouping.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Who {
     /// The shares of the command, of the recorder, of interrupts, and of all other tasks.
@@ -38,7 +38,7 @@ pub struct Part {
     /// The name of the processes, or the path of the control group. Programs choose these texts, so escape
     /// the name before printing it.
     pub name: Option<String>,
-    /// The number of processes, or of tasks if their names are not known.
+    /// The number of processes. If the names of tasks are not known, the number of tasks.
     pub processes: u64,
     /// Number of pages allocated.
     pub allocated_pages: Option<u64>,

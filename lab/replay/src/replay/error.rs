@@ -16,7 +16,7 @@ pub enum ReplayError {
     /// The caller set [`ReplayOptions::cancel`](crate::ReplayOptions::cancel).
     #[error("cancelled")]
     Cancelled,
-    /// A side of the comparison has no recording, or no policy is known for its kernel.
+    /// One side of a comparison has no recording, or no policy is known for the kernel of one side.
     #[error("{0}")]
     NoMachine(String),
     /// The caller asked for fewer CPUs than the machine has, but a replay cannot leave out recorded CPUs.

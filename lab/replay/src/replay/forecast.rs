@@ -115,7 +115,7 @@ impl Forecaster<'_> {
         }
     }
 
-    /// The facts that decide the candidate's forecast.
+    /// Returns the facts that decide the candidate's forecast.
     pub(super) fn deciding(&self, candidate: &Candidate) -> Result<Deciding, ReplayError> {
         let machine = self.machine_of(candidate)?;
         let mut rules = rules_in_play(candidate.policy);
@@ -136,7 +136,7 @@ impl Forecaster<'_> {
         self.kind(candidate) == Kind::Recorded
     }
 
-    /// The number of acts that [`Forecaster::forecast`] plays for this candidate.
+    /// Returns the number of acts that [`Forecaster::forecast`] plays for this candidate.
     pub(super) fn acts(&self, candidate: &Candidate) -> u64 {
         let all = self.load.acts.len();
         if self.is_recorded(candidate) {
@@ -167,7 +167,7 @@ impl Forecaster<'_> {
         self.count(sets, others)
     }
 
-    /// The machine with the candidate's settings.
+    /// Returns the machine with the candidate's settings.
     pub(super) fn machine_of(&self, candidate: &Candidate) -> Result<Cow<'_, Machine>, ReplayError> {
         check(candidate)?;
         if candidate.settings.is_unchanged() {

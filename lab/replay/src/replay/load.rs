@@ -51,7 +51,7 @@ pub(super) struct PageSetLoad {
     /// Number of frees of a frame that an earlier event had already freed. The kernel allocated the frame
     /// between the two frees, without an event.
     pub(super) unseen_allocs: u64,
-    /// Number of blocks whose pages have one free each, although the kernel freed the whole block.
+    /// Number of blocks that were freed with one event for each page.
     pub(super) split_blocks: u64,
     /// Number of pages that `Reading` allocates for the stacks of forked tasks. The number is 0 if bulk
     /// allocations were recorded.
@@ -62,7 +62,7 @@ pub(super) struct PageSetLoad {
     pub(super) tick_interval_s: Option<u32>,
 }
 
-/// Whether a `PageSetLoad` keeps the time of each act. A time takes as much memory as an act.
+/// Whether a `PageSetLoad` keeps the time of each act. The time of an act takes eight bytes, as the act does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Keep,

@@ -43,7 +43,7 @@ impl Machine {
         Ok(Self { layout, zones, spans, nodes, is_online })
     }
 
-    /// Whether the machine has this CPU, and the CPU is online.
+    /// Whether the CPU `cpu` exists and is online.
     #[inline]
     pub(super) fn has_cpu(&self, cpu: u16) -> bool {
         self.is_online.get(usize::from(cpu)).is_some_and(|is_online| *is_online)

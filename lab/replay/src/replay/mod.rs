@@ -71,7 +71,7 @@ pub struct ReplayOptions {
     /// The candidates to replay, in the order of the rows. The first row is the base that the other rows are
     /// compared with.
     pub candidates: Vec<Candidate>,
-    /// The machine to replay on, instead of the recording's own.
+    /// The machine that replaces the recorded machine in the replay.
     pub machine: Option<Layout>,
     /// The number of CPUs of the machine that is replayed on: the recorded CPUs, and added CPUs that stay
     /// idle. With more CPUs, each CPU's share of the watermark is smaller, and so the limit of each page set
@@ -401,8 +401,9 @@ impl Played {
     /// Returns an error unless `other` is a repeat of this recording.
     fn expect_repeat(&self, other: &Self, info: &TraceInfo) -> Result<(), ReplayError> {
         let (ours, theirs) = (&self.replay.machine, &other.replay.machine);
-        // Compare `present`, which is the same at each boot. `managed` may differ from boot to boot, because
-        // a kernel does not always keep the same amount of memory for itself.
+        // Compare the zones' `present` pages, because their number is the same at each boot. `managed` may
+        // differ from boot to boot, because a kernel does not always keep the same amount of memory for
+        // itself.
         let memory =
             |machine: &Layout| -> Vec<u64> { machine.zones.iter().map(|zone| zone.present).collect() };
         let settings = VmSettings::between(ours, theirs);

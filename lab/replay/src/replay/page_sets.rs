@@ -1,5 +1,5 @@
 //! A machine's page sets under one policy. These page sets decide as the core's page sets do, but their lists
-//! hold only the number of blocks. A play therefore needs no memory for frames.
+//! hold only the number of blocks. A play needs no memory for frames, because lists have no frames.
 
 use std::ops::Range;
 
@@ -224,8 +224,8 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// Plays all acts of a bundle in one step. If an act could cause a refill or drain, plays nothing and
-    /// returns false.
+    /// Plays all acts of a bundle in one step. If an act of the bundle could cause a refill or drain, plays
+    /// nothing and returns false.
     fn pass(&mut self, bundles: &Bundles, bundle: &Bundle, place: impl Fn(u32) -> u32) -> bool {
         let sets = bundles.sets_of(bundle);
         if !sets.iter().all(|of| self.can_pass(place(of.at) as usize, of, bundles.lists_of(of))) {

@@ -1,5 +1,5 @@
-//! Finds the ticks of a replay. Ticks come from the recording's events. If the recording has no events of
-//! ticks, all ticks come from the clock.
+//! Finds the ticks of a replay. If the recording has events of ticks, all ticks come from these events. If
+//! the recording has no events of ticks, all ticks come from the clock.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};

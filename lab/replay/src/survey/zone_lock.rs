@@ -28,7 +28,7 @@ pub struct ZoneLocks {
     /// Time that CPUs held zone locks to move blocks. For each hold, this is the time from its first to its
     /// last block, plus an estimate for one more block.
     pub held_ns: u64,
-    /// Number of waits for zone locks. 0 if waits were not recorded.
+    /// Number of waits for zone locks. The number is 0 if waits were not recorded.
     pub waits: u64,
     /// Nanoseconds that the waits for zone locks took.
     pub wait_ns: u64,
@@ -121,7 +121,7 @@ struct Lock {
     /// Number of waits without a call chain.
     waits: u64,
     wait_ns: u64,
-    /// The part of `waits` after which the waiter moved a block.
+    /// Number of waits among `waits` after which the waiter's next event moved a block.
     moved: u64,
     /// Waits whose call chain shows that the lock is not a zone lock.
     elsewhere: CallerWaits,

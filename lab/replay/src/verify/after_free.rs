@@ -19,7 +19,7 @@ pub(super) enum AfterFree {
     Unknown,
 }
 
-/// Finds where the block went that the event at `index` frees.
+/// Finds where a freed block went. The event at `index` frees this block.
 pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> AfterFree {
     let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else {
         return AfterFree::Unknown;
@@ -35,8 +35,8 @@ pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)
                 _ => AfterFree::Unknown,
             }
         }
-        // The block is freed again, so it was allocated without an event, for example in bulk. Assume that
-        // its pageblock is unmovable.
+        // The block is freed again, so the block was allocated without an event, for example in bulk. Assume
+        // that the block's pageblock is unmovable.
         EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
         _ => AfterFree::Unknown,
     }

@@ -498,9 +498,9 @@ impl Engine {
             let drained: HashSet<FrameIndex> = observed.iter().map(|(place, _)| place.frame).collect();
             let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
-            // Put blocks that only the policy chose back to the cold ends of their lists, in reverse order.
-            // If the kernel drained a later block of the policy's choice, an earlier block was not on its
-            // list, so forget the earlier block.
+            // The kernel did not drain some blocks that the policy chose. Put these blocks back to the cold
+            // ends of their lists, in reverse order. Forget such a block if the kernel drained a later block
+            // of the policy's choice, because the block was not on its list.
             for &(at, place, list, order) in wrong.iter().rev() {
                 if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);

@@ -38,7 +38,8 @@ pub(super) struct Slices {
     pub(super) home: Home,
     /// The index of the first event of the next slice.
     pub(super) next: usize,
-    /// The part of the due drain that is left. `None` after a mismatch, because then this part is unknown.
+    /// The part of the due drain that is left. `None` after a mismatch, because the rest of the due drain is
+    /// then unknown.
     pub(super) left: Option<DueDrain>,
     /// Whether the decision to drain depended on a count that was not known.
     pub(super) undetermined: bool,
@@ -60,7 +61,8 @@ pub(super) struct Tick {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenDrain {
     pub(super) zone: usize,
-    /// The part of the due drain that is left. `None` after a mismatch, because this part is then unknown.
+    /// The part of the due drain that is left. `None` after a mismatch, because the rest of the tick's drain
+    /// is then unknown.
     pub(super) left: Option<DueInTick>,
 }
 

@@ -75,8 +75,8 @@ impl Engine {
         }
     }
 
-    /// Takes a block off a list. If the list is empty, refills the list before, and returns the size of this
-    /// refill.
+    /// Takes a block off the list `home`. If this list is empty, refills the list before, and returns the
+    /// size of the refill.
     pub(super) fn free_take(&mut self, home: Home, order: Order) -> Option<u32> {
         let zone = home.set / self.cpus.len();
         let wanted = (self.sets[home.set].len(home.list) == 0).then(|| {

@@ -201,7 +201,8 @@ mod tests {
         Frees { info: TraceInfo::default(), next: 0, end, fails_at }
     }
 
-    /// A linker of chunks of at most 3,000 events. Chunks share 100 events.
+    /// Returns a linker of chunks of at most 3,000 events. The last 100 events of a chunk are also the first
+    /// events of the next chunk.
     fn linker(reader: &mut Frees) -> Linker<'_> {
         let mut numbers = FrameNumbers::default();
         numbers.add_zone(0, 1 << 20);

@@ -24,8 +24,8 @@ pub(super) struct Link {
     pub(super) in_task: u32,
     /// The previous event of this task.
     pub(super) before_in_task: u32,
-    /// Order of the block. A batched free has two events, and only the first event has the order. The order
-    /// is copied to the second event.
+    /// Order of the block. A batched free has two events, and only the first event has the order. The link of
+    /// the second event gets the order of the first event.
     pub(super) order: u8,
 }
 

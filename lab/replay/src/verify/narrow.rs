@@ -13,8 +13,8 @@ use super::page_set::{Home, Scalars};
 
 impl Engine {
     /// Whether the policy drains after this free for some counts between the bounds, and does not drain for
-    /// other counts between the bounds. If so, narrows the bounds to the counts that fit the kernel's
-    /// decision.
+    /// other counts between the bounds. If the policy's decision depends on the count in this way, narrows
+    /// the bounds to the counts that fit the kernel's decision.
     pub(super) fn narrow_at_free(
         &mut self,
         (home, order): (Home, Order),
@@ -41,7 +41,7 @@ impl Engine {
 
     /// Corrects the model's count after a tick drained pages, or drained no page although `excess` pages were
     /// due. A tick drains the pages above `high`, so the number of drained pages shows the count. If a tick
-    /// drained no page, the count is at most `high`.
+    /// drained no page, the kernel's count is at most `high`.
     pub(super) fn learn_from_tick(&mut self, set: usize, excess: i32, observed: &[(Place, Order)]) {
         let set = &mut self.sets[set];
         if observed.is_empty() {

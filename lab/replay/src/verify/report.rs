@@ -32,7 +32,8 @@ pub struct Verification {
     pub undetermined: Undetermined,
     /// Events that could not be compared.
     pub passed_over: PassedOver,
-    /// Which part of the recording was compared, if a setting changed.
+    /// Sentences for the user. For example, a sentence names the compared part of the recording, if a setting
+    /// changed.
     pub warnings: Vec<String>,
     /// The mismatch that the user asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

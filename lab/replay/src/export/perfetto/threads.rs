@@ -1,5 +1,6 @@
 //! The tracks of threads. A recording may have any number of threads, so only threads with slices get a
-//! track. A full list of described tracks is cleared, and some tracks are then described again.
+//! track. If the list of described tracks is full, the list is cleared. After this, a track may be described
+//! a second time.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

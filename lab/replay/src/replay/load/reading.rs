@@ -31,8 +31,8 @@ pub(super) struct Reading<'m> {
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
     has_bulk_events: bool,
-    /// The index of one act for each fork. `give_stacks` may change this act from `Nothing` to an allocation
-    /// of the new task's stack.
+    /// For each fork, the index of an act `Nothing`. `give_stacks` may turn this act into an allocation of
+    /// the new task's stack.
     forks: Vec<u32>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! In a recording, the numbers of freed and allocated pages may differ: some pages were allocated before the
 //! recording, and some pages are freed after the recording. Between two repetitions of the load, the replay
-//! allocates or frees the difference. Without these acts, page sets would fill or empty from one repetition
-//! to the next.
+//! allocates or frees the difference of freed and allocated pages. Without these acts, page sets would fill
+//! or empty from one repetition to the next.
 
 use std::collections::BTreeMap;
 use std::io;
