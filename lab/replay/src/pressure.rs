@@ -13,7 +13,7 @@ pub(crate) struct ZonePressure {
     /// events since this sample.
     pub(crate) free: i64,
     /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes are added
-    /// to this number when their sum exceeds a threshold, and at the CPU's ticks.
+    /// to this number when the sum of these changes exceeds a threshold, and at the CPU's ticks.
     visible: i64,
     /// For each CPU, the sum of the CPU's changes that are not yet in `visible`.
     pending: Vec<i32>,
@@ -168,7 +168,7 @@ pub(crate) const fn highest_zone(gfp: u32) -> usize {
     }
 }
 
-/// The threshold for the sum of a CPU's changes. Other CPUs see the changes once this sum exceeds the
+/// Returns the threshold for the sum of a CPU's changes. Other CPUs see the changes once this sum exceeds the
 /// threshold (spec §6).
 fn stat_threshold(cpus: u32, managed: u64) -> i32 {
     let fls = |value: u64| u64::from(u64::BITS - value.leading_zeros());

@@ -60,7 +60,7 @@ pub enum ReplayError {
     NoRepeat {
         /// The path of this recording.
         path: PathBuf,
-        /// A word for the difference, such as "kernel".
+        /// The difference: the kernel, the machine or the setting that differs.
         what: String,
     },
     /// The machine cannot be built.

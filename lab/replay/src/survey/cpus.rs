@@ -48,7 +48,7 @@ impl Cpus {
         &mut self.each[cpu]
     }
 
-    /// Counts a block that is freed, by the CPU that allocated it and the CPU that frees it.
+    /// Counts a block that is freed, by the CPU that allocated the block and the CPU that frees the block.
     #[inline]
     pub(super) fn freed(&mut self, from: u16, to: u16, pages: u64) {
         if from == to {

@@ -301,7 +301,8 @@ impl Engine {
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                // No later event is about the block, so the kernel never had the block on this list.
+                // No later event is about the block, so assume that the kernel never had the block on this
+                // list.
                 None => true,
             };
             if is_gone {

@@ -142,7 +142,7 @@ impl Engine {
         zone * self.cpus.len() + usize::from(cpu)
     }
 
-    /// The block that an event is about, if its frame and order are possible.
+    /// Returns the block that an event is about, if the event's frame and order are possible.
     #[inline]
     pub(super) fn block(&mut self, event: &Event, order: u8) -> Option<(Place, Order)> {
         let order = Order::new(order).filter(|order| pageset_core::Pfn(event.pfn).is_aligned(*order));

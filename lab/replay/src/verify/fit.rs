@@ -33,8 +33,9 @@ impl Verification {
     }
 }
 
-/// The number of wrong decisions beyond a better policy's that a policy may have by chance. Wrong decisions
-/// by chance come from the first refills of lists, and from interrupts between an action and its event.
+/// The number of wrong decisions that a policy may have by chance, beyond twice the wrong decisions of
+/// another policy. Wrong decisions by chance come from the first refills of lists, and from interrupts
+/// between an action and its event.
 const CHANCE: u64 = 4;
 
 impl Fit {

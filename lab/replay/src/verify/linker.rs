@@ -213,7 +213,8 @@ mod tests {
         }
     }
 
-    /// The events that a chunk compares, and whether a later event of the chunk is linked.
+    /// The numbers of the events that are compared with one chunk, and whether a later event of the chunk is
+    /// linked.
     type Compared = (Vec<u64>, bool);
 
     /// Returns what each chunk compares.

@@ -146,7 +146,7 @@ impl Chunk {
     }
 }
 
-/// Whether two events of one CPU belong to the same task, at the same level of interrupts.
+/// Whether two events of one CPU are of the same task and of the same level of interrupts.
 #[inline]
 pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
     a.interrupt_level() == b.interrupt_level() && a.pid == b.pid
