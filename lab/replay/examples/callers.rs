@@ -1,5 +1,5 @@
-//! Measures how well waits for zone locks are recognised without call chains. Surveys each recording of
-//! `pageset record --stack` twice: with its call chains, and without them.
+//! Measures how well a survey recognises waits for zone locks without call chains. The example surveys each
+//! recording of `pageset record --stack` twice: with its call chains, and without its call chains.
 //!
 //! `cargo run --release -p pageset-replay --example callers -- FILE...`
 

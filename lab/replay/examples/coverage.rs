@@ -2,16 +2,16 @@
 //! --release --example coverage FOLDER [--rows] [--together] [--before=FILE]`.
 //!
 //! The recordings in FOLDER are named as for the example `pairs`. In a name without `_rN`, a last part such
-//! as `f64` is the setting. Each recording is used to forecast the visits of the same load under each other
-//! kernel and setting. Each recording of the load under the forecast's kernel and setting gives one true
-//! value (*truth*). A forecast is in the class `busy` if one of its two recordings was made on a busy machine
-//! (`.busy` in its name).
+//! as `f64` is the setting. From each recording, the example forecasts the zone visits of the same load under
+//! each other kernel and setting in FOLDER. Each recording of this load under the other kernel and setting
+//! gives one true value (*truth*). A comparison of a forecast with a truth is in the class `machine busy` if
+//! the name of one of the two recordings has `.busy`.
 //!
 //! Prints Markdown: the share of truths that lie in their intervals, the median width of intervals (upper end
-//! divided by lower end), and the score. Also counts the truths outside their interval that are less than a
-//! factor of 2 away from it, and lists the ten worst misses. The score is the interval score of the logarithm
-//! of visits; lower is better. A score is the logarithm of the width, plus 10 times the logarithmic distance
-//! of the truth from the interval. The factor 10 follows from intervals that are meant to contain 80 % of the
+//! divided by lower end), and the score. Also counts the truths that lie outside their interval by less than
+//! a factor of 2, and lists the ten worst misses. The score is the interval score of the logarithm of visits;
+//! lower is better. A score is the logarithm of the width, plus 10 times the logarithmic distance of the
+//! truth from the interval. The factor 10 follows from intervals that are meant to contain 80 % of the
 //! truths. `--rows` also prints every forecast. `--before=FILE` compares with another version of the replay:
 //! FILE has the rows that the other version printed for the same folder. `--together` makes one forecast from
 //! all runs of a load under one kernel and setting, as `pageset replay` does for several files.
@@ -31,14 +31,14 @@ use pageset_replay::{
 };
 use pageset_trace::TraceReader;
 
-/// Share of true values that should lie outside an 80 % interval.
+/// The part of all true values that should lie outside their 80 % intervals.
 const MISSED: f64 = 0.2;
 /// Repeated recordings agree if the range of their visits is at most this part of the mean.
 const QUIET: f64 = 0.25;
 
-/// Fewest pairs of a class whose coverage is judged.
+/// Minimum number of pairs in a class whose coverage is judged.
 const JUDGED_PAIRS: usize = 40;
-/// How many samples a bootstrap draws.
+/// Number of samples that a bootstrap draws.
 const DRAWS: usize = 2000;
 
 /// A load, the kernel and setting of its recording, and the kernel and setting of the forecast.
@@ -158,7 +158,7 @@ impl Class {
     }
 }
 
-/// The next number of a SplitMix64 generator.
+/// Returns the next number of a SplitMix64 generator.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -9,7 +9,7 @@ use pageset_trace::{EventKind, open};
 
 /// Orders of the blocks whose frees cause `free_high` drains.
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=3;
-/// Length of the longest run in each class.
+/// The number of frees in the longest run of each class.
 const CLASSES: [u64; 7] = [1, 2, 4, 8, 16, 64, u64::MAX];
 
 #[derive(Default)]

@@ -4,8 +4,9 @@
 //! The folder has recordings of loads under several kernels and settings. A file is called
 //! `KERNEL_LOAD_SETTING_rN.pgtrace` if the folder has several runs of the load under the same kernel and
 //! setting, and otherwise `KERNEL_LOAD.pgtrace`. The recordings of a load under one kernel and setting
-//! forecast the load under each other kernel and setting of the same machine. The example prints Markdown:
-//! sums over all pairs, the same sums with repeats in place of forecasts, then a row for each pair.
+//! forecast the load under each other kernel and setting of the same machine. A pair is a load with its
+//! recorded and its forecast kernel and setting. The example prints Markdown: sums over all pairs, sums with
+//! repeats in place of forecasts, and a row for each pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ fn visits_of(runs: &[KernelTotals]) -> Vec<u64> {
     runs.iter().filter_map(KernelTotals::visits).collect()
 }
 
-/// The smallest and the largest value.
+/// Returns the smallest and the largest value.
 fn range(values: &[u64]) -> (u64, u64) {
     let least = values.iter().copied().min().unwrap_or(0);
     (least, values.iter().copied().max().unwrap_or(0))

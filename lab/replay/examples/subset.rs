@@ -1,8 +1,8 @@
 //! Measures the error of recording only some CPUs: `cargo run --release --example subset FILE...`.
 //!
-//! Replays each recording whole, and then once for each CPU as if only that CPU had been recorded. Prints the
-//! sum of the zone visits over the single CPUs, and the zone visits of the whole recording. Replays under the
-//! recorded kernel's policy and under other policies.
+//! The example replays each recording whole, and once for each CPU as if only this CPU had been recorded. It
+//! prints the sum of the zone visits over the single CPUs, and the zone visits of the whole recording. The
+//! replays are under the recorded kernel's policy and under other policies.
 
 use pageset_core::Policy;
 use pageset_replay::{Candidate, ReplayOptions, replay};
@@ -49,7 +49,7 @@ fn main() {
     }
 }
 
-/// Zone visits in a replay.
+/// Numbers of zone visits in a replay.
 struct Played {
     itself: u64,
     own: u64,

@@ -42,19 +42,19 @@ pub struct Change {
 }
 
 impl Change {
-    /// The measured factor between the second side's value and the first side's value.
+    /// Returns the measured factor: the second side's value divided by the first side's value.
     #[must_use]
     pub fn real_ratio(&self) -> f64 {
         ratio(self.to, self.from)
     }
 
-    /// The predicted factor between the second side's value and the first side's value.
+    /// Returns the predicted factor: the predicted value divided by the first side's value.
     #[must_use]
     pub fn predicted_ratio(&self) -> f64 {
         ratio(self.predicted, self.from)
     }
 
-    /// The factor between prediction and measurement: the larger of the two divided by the smaller.
+    /// Returns the factor between prediction and measurement: the larger value divided by the smaller value.
     #[must_use]
     pub fn off_by(&self) -> f64 {
         let ratio = ratio(self.predicted, self.to);
@@ -62,12 +62,13 @@ impl Change {
     }
 }
 
-/// The ratio of two counts. Half is added to both counts, so that a count of 0 causes no division by zero.
+/// Returns the ratio of two counts. Half is added to both counts, so that a count of 0 causes no division by
+/// zero.
 fn ratio(a: f64, b: f64) -> f64 {
     (a + 0.5) / (b + 0.5)
 }
 
-/// The comparison of two sides.
+/// The comparison of two sides: forecasts from one side, and measurements from the other side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
     /// The side whose load is replayed.
@@ -76,7 +77,7 @@ pub struct Against {
     pub to: Side,
     /// The second side's settings, where they differ from the first side's settings.
     pub settings: String,
-    /// Refills, refilled pages, drains, drained pages, visits.
+    /// One [`Change`] each for refills, refilled pages, drains, drained pages and visits.
     pub changes: Vec<Change>,
 }
 

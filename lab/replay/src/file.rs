@@ -43,7 +43,7 @@ fn note_temporary(path: &Path) {
 pub enum Existing {
     /// Keep the existing file, and return an error. The existing file may be the only copy of its contents.
     Refuse,
-    /// Replace the existing file by the new one.
+    /// Replace the existing file by the new file.
     Replace,
 }
 
@@ -131,7 +131,7 @@ fn writer(file: &File) -> Option<u32> {
 /// to the file. Devices and pipes are not removed.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
-        // If the removal fails, ignore this error: the caller has a more important one to report.
+        // If the removal fails, ignore this error: the caller has a more important error to report.
         drop(fs::remove_file(path));
     }
 }

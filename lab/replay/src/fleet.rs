@@ -21,10 +21,11 @@ use crate::advise::{Advice, Verdict, Why};
 
 /// The suffix of each recording in a folder. A folder may have other files too: layouts, notes, results.
 const SUFFIX: &str = ".pgtrace";
-/// Largest number of recordings with the answer Yes that a sentence names.
+/// Maximum number of recordings with the answer Yes that a sentence names.
 const NAMED: usize = 5;
 
-/// Drops the tables of tasks and call sites. They may be long, and the lines of a fleet do not have them.
+/// Drops the tables of tasks and call sites of an advice. These tables may be long, and the lines of a fleet
+/// do not have the tables.
 pub fn drop_tables(advice: &mut Advice) {
     (advice.who, advice.sites) = (None, None);
 }
@@ -128,7 +129,7 @@ pub enum Answer {
     Yes,
     /// Leave the settings alone.
     No,
-    /// The recording does not say.
+    /// The recording does not show whether page sets matter.
     Unknown,
 }
 
@@ -147,7 +148,7 @@ impl Answer {
         }
     }
 
-    /// In words.
+    /// Returns the answer in words.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -248,7 +249,8 @@ pub struct Answers {
     pub why_unknown: Vec<(String, usize)>,
     /// The number of recordings that could not be read.
     pub unread: usize,
-    /// Each advice, with the number of recordings that get it. The most frequent advice is first.
+    /// Each advised setting or kernel, with the number of recordings that get this advice. The most frequent
+    /// advice is first.
     pub advised: Vec<(String, usize)>,
     /// All recordings by their answer: Yes, then unknown, then No, then recordings that could not be read.
     #[serde(skip)]
@@ -368,7 +370,8 @@ mod tests {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let results = each(&files, &mut (), |file| {
             most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
-            // While a thread waits for its recording's parallel work, it must not begin another recording.
+            // While a thread waits for its recording's parallel work, the thread must not begin another
+            // recording.
             (0..8).into_par_iter().for_each(|_| thread::sleep(Duration::from_micros(50)));
             now.fetch_sub(1, Relaxed);
             file.to_owned()

@@ -30,7 +30,7 @@ impl Ladder {
     /// All ladders.
     pub const ALL: [Self; 3] = [Self::Series, Self::HighOrder, Self::Batch];
 
-    /// The name on the command line.
+    /// The name of the ladder on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Ladder {
         }
     }
 
-    /// The policies, base first.
+    /// The policies of the ladder. The base is first.
     #[must_use]
     pub fn policies(self) -> Vec<Policy> {
         let named = |names: &[&str]| names.iter().filter_map(|name| Policy::named(name).copied()).collect();
@@ -158,8 +158,8 @@ impl Sweep {
         candidates
     }
 
-    /// Combines the policy `base` with every combination of the values of its constants. The results are
-    /// sorted by the first constant, then by the next.
+    /// Combines the policy `base` with every combination of the values of its constants. The first constant
+    /// varies slowest in the order of the results.
     fn policies(&self, base: &Policy) -> Vec<Policy> {
         let mut policies = Vec::new();
         for batch in choices(&self.batch) {

@@ -1,5 +1,5 @@
-//! Analyses recordings of page events. Counts their contents, checks whether a policy explains the kernel's
-//! decisions, makes forecasts for other policies, and gives advice about the machine.
+//! Analyses recordings of page events. This crate counts the contents of a recording, checks whether a policy
+//! explains the kernel's decisions, makes forecasts for other policies, and gives advice about the machine.
 //!
 //! | what | where |
 //! |---|---|

@@ -20,7 +20,7 @@ pub(crate) fn printed_or_computed(policy: &Policy, machine: &Layout, zone: &Zone
     printed.unwrap_or_else(|| computed(policy, machine, zone))
 }
 
-/// The limits that the policy's formula gives.
+/// Returns the limits that the policy's formula gives.
 pub(crate) fn computed(policy: &Policy, machine: &Layout, zone: &ZoneDescription) -> Limits {
     let on_node = machine.nodes.iter().filter(|node| node.id == zone.node);
     let cpus: usize = on_node.map(|node| node.cpus.len()).sum();

@@ -12,7 +12,7 @@ pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
 
-/// Memory that tables leave to other work. If a thread cannot get memory, the process aborts.
+/// Number of bytes that tables leave to other work. If a thread cannot get memory, the process aborts.
 const REST_BYTES: usize = 16 << 20;
 
 /// Whether the system grants an allocation of this many bytes now.
@@ -24,7 +24,7 @@ pub(crate) fn gives(bytes: usize) -> bool {
     gives
 }
 
-/// Whether the system would refuse to allocate `REST_BYTES` more.
+/// Whether the system would refuse to allocate `REST_BYTES` more bytes.
 pub(crate) fn is_short() -> bool {
     !gives(REST_BYTES)
 }
@@ -50,9 +50,10 @@ pub(crate) fn none_for(bytes: usize, what: &str) -> String {
     format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1))
 }
 
-/// Memory that `advise` takes for a recording, without the memory of threads. Other subcommands take less.
+/// Number of bytes that `advise` takes for a recording, without the memory of threads. Other subcommands take
+/// less.
 const LEAST_BYTES: u64 = 80 << 20;
-/// Memory of a thread: its stack and its buffers.
+/// Number of bytes of a thread: its stack and its buffers.
 const THREAD_BYTES: u64 = 4 << 20;
 
 /// Returns an error unless `ulimit -v` leaves the memory that reading the smallest recording takes. Without

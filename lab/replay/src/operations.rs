@@ -42,7 +42,7 @@ pub enum What {
     Bulk {
         /// The first page's number.
         first: u32,
-        /// How many.
+        /// The number of pages.
         pages: u32,
     },
     /// Free the block with this name.
@@ -76,7 +76,7 @@ pub struct LeftOut {
     pub allocated_twice: u64,
 }
 
-/// A bulk allocation of more pages than this counts as a damaged event.
+/// A bulk allocation of more than this number of pages counts as an impossible event.
 pub const BULK_PAGES_MAX: u32 = 1 << 16;
 
 /// The blocks in use while a recording is read, and counts of requests that are left out.
@@ -93,7 +93,7 @@ pub struct Blocks {
     pub bulk_freed: u32,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
-    /// Counts of requests that are left out.
+    /// Counts of the events that lead to no request, or to a different request.
     pub left_out: LeftOut,
 }
 

@@ -3,7 +3,7 @@
 
 use pageset_core::FrameIndex;
 
-/// Frames of a zone that are in no page set.
+/// The frames of a zone that are in no page set, for use as placeholders.
 #[derive(Debug)]
 pub(crate) struct Placeholders {
     /// The first frame number that was never used as a placeholder.

@@ -28,7 +28,7 @@ const OF_KEYS: [&str; 7] = [
 /// The end of an error message, which tells the user how to see all keys.
 const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows all keys and their values";
 
-/// Largest `scale_max` in a file. With a larger value, a scaled batch would exceed every page set.
+/// Maximum of `scale_max` in a file. With a larger value, a scaled batch would exceed every page set.
 const SCALE_MAX: u8 = 24;
 
 /// The reason why a file does not describe a policy: file, line, column and mistake.

@@ -9,13 +9,13 @@ use crate::gfp;
 /// The free pages of a zone, as far as events show them, and the zone's flags.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonePressure {
-    /// Free pages: the number in the last sample, plus all changes by refills, drains and other events since
-    /// then.
+    /// The number of free pages: the number in the last sample, plus all changes by refills, drains and other
+    /// events since this sample.
     pub(crate) free: i64,
     /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes are added
-    /// to this number when their sum exceeds a threshold, and at the CPU's ticks.
+    /// to this number when the sum of these changes exceeds a threshold, and at the CPU's ticks.
     visible: i64,
-    /// Changes by each CPU that are not yet in `visible`.
+    /// For each CPU, the sum of the CPU's changes that are not yet in `visible`.
     pending: Vec<i32>,
     threshold: i32,
     high: i64,
@@ -116,7 +116,7 @@ impl ZonePressure {
         self.walk_to(highest_zone(gfp), pages);
     }
 
-    /// Does the same as [`walk`](Self::walk), for a request that may use zones up to `highest_zone`.
+    /// Models the check of [`walk`](Self::walk), for a request that may use zones up to `highest_zone`.
     #[inline]
     pub(crate) fn walk_to(&mut self, highest_zone: usize, pages: i64) {
         self.cleared_at = None;
@@ -126,7 +126,7 @@ impl ZonePressure {
         }
     }
 
-    /// Whether a check for an allocation of up to eight pages would leave the flag `below_high` as it is.
+    /// Whether a check for an allocation of up to eight pages would not change the flag `below_high`.
     #[inline]
     pub(crate) fn ignores_walks(&self) -> bool {
         self.below_high || self.visible - self.unusable - 7 > self.high + self.reserve_max
@@ -168,7 +168,7 @@ pub(crate) const fn highest_zone(gfp: u32) -> usize {
     }
 }
 
-/// The threshold for the sum of a CPU's changes. Other CPUs see the changes once this sum exceeds the
+/// Returns the threshold for the sum of a CPU's changes. Other CPUs see the changes once this sum exceeds the
 /// threshold (spec §6).
 fn stat_threshold(cpus: u32, managed: u64) -> i32 {
     let fls = |value: u64| u64::from(u64::BITS - value.leading_zeros());

@@ -74,7 +74,7 @@ pub mod needs {
     pub const SHORTAGE: &[EventKind] = &[KswapdWake, DirectReclaimBegin];
 }
 
-/// Kinds that this project's recorders record only on request, or that few kernels have.
+/// Kinds of events that this project's recorders record only on request, or that few kernels have.
 const NOT_ALWAYS: [EventKind; 3] =
     [EventKind::PageFaultUser, EventKind::MmPagePcpuRefill, EventKind::ContendedRelease];
 

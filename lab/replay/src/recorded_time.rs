@@ -14,20 +14,20 @@
 
 use pageset_trace::Event;
 
-/// Events that are at most this far apart belong to one piece, in whatever order they were read.
+/// Events with at most this time between them belong to one piece, in whatever order the events were read.
 const APART_NS: u64 = 1_000_000_000;
-/// A gap between a single event and all others counts if the gap is shorter than this.
+/// A gap between a single event and all other events counts if the gap is shorter than this time.
 const ALONE_NS_MIN: u64 = 60 * 1_000_000_000;
-/// A gap between a single event and all others counts if the gap is shorter than this many times the length
-/// of the other events.
+/// A gap between a single event and all other events counts if the gap is shorter than `ALONE_TIMES` times
+/// the time of the other events.
 const ALONE_TIMES: u64 = 10;
-/// A gap beside a single event counts if there are fewer other events than this.
+/// A gap between a single event and all other events counts if there are fewer than `OTHERS_MIN` other
+/// events.
 const OTHERS_MIN: u64 = 10;
-/// Number of pieces that are kept apart. If there are more pieces, the two pieces with the smallest gap are
-/// joined.
+/// Maximum number of pieces. If there are more pieces, the two pieces with the smallest gap are joined.
 const PIECES_MAX: usize = 64;
 
-/// When the events of a recording happened.
+/// The length of a recording, and the times of its first and last events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedTime {
     /// Length of the recording.
@@ -52,7 +52,7 @@ impl RecordedTime {
         self.duration_ns as f64 / 1e9
     }
 
-    /// A sentence about the events that [`astray`](Self::astray) counts. `None` if there are none.
+    /// Returns a sentence about the events that [`astray`](Self::astray) counts, or `None` if `astray` is 0.
     #[must_use]
     pub fn astray_sentence(&self) -> Option<String> {
         let seconds = |from: u64, to: u64| (to - from) as f64 / 1e9;
@@ -113,7 +113,7 @@ impl Piece {
 /// Finds [`RecordedTime`] from the events of a recording, in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub struct TimeCounter {
-    /// Sorted by time, without overlaps.
+    /// The pieces of the recording, sorted by time, without overlaps.
     pieces: Vec<Piece>,
     /// The piece of the event that was read last.
     current: usize,
@@ -182,7 +182,7 @@ impl TimeCounter {
         self.current -= usize::from(self.current > at);
     }
 
-    /// The time of all events so far; `None` without events.
+    /// Returns the time of all events so far, or `None` without events.
     #[must_use]
     pub fn time(&self) -> Option<RecordedTime> {
         let (earliest, latest) = (self.pieces.first()?, self.pieces.last()?);
@@ -207,7 +207,7 @@ impl TimeCounter {
         })
     }
 
-    /// Returns the ends of the recording, without a single event far away from all others.
+    /// Returns the ends of the recording, without a single event far away from all other events.
     fn ends_without_single_events(&self) -> [u64; 2] {
         let pieces = self.pieces.as_slice();
         let [first, last] = [pieces.first(), pieces.last()].map(|end| end.is_some_and(|end| end.events == 1));
@@ -246,7 +246,7 @@ mod tests {
         counter.time().unwrap()
     }
 
-    /// 100 events a second.
+    /// Returns the times of 100 events a second.
     fn steady(from_s: u64, to_s: u64) -> impl Iterator<Item = u64> {
         (from_s * 100..=to_s * 100).map(|hundredths| hundredths * S / 100)
     }
@@ -266,9 +266,9 @@ mod tests {
         // A long time without events counts, at an end and in the middle.
         let pauses = [0..=3, 100..=103, 900..=903].into_iter().flatten().map(|s| s * S);
         assert_eq!(seconds(&pauses.collect::<Vec<_>>()), (903, 0));
-        // Many pauses.
+        // A recording with many pauses has its whole length.
         assert_eq!(seconds(&(0..1000).map(|i| i * 2 * S).collect::<Vec<_>>()), (1998, 0));
-        // Events a little out of order.
+        // Events that are a little out of order do not change the length.
         let shuffled = steady(100, 110).map(|ns| ns ^ (7 * S / 100));
         assert_eq!(seconds(&shuffled.collect::<Vec<_>>()).1, 0);
     }

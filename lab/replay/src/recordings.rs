@@ -18,7 +18,7 @@ const ALL: [(&str, &[u8]); 2] = [
     ("k618_2c_make_openssl_j4", include_bytes!("../bundled/k618_2c_make_openssl_j4.pgtrace")),
 ];
 
-/// Opens the built-in recording with this name. `None` if there is no such recording.
+/// Opens the built-in recording with this name. Returns `None` if no built-in recording has this name.
 ///
 /// # Errors
 /// The errors of [`pageset_trace::open`]. The built-in recordings are complete, so no error occurs.

@@ -1,5 +1,5 @@
 //! Finds the longest part of a recording without a change of a setting. A kernel's decisions depend on its
-//! settings, so a forecast or comparison must not include such a change.
+//! settings, so a forecast or comparison must not include a change of a setting.
 
 use pageset_trace::{
     Amount, Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader,

@@ -11,7 +11,7 @@ use crate::recorded::needs;
 use crate::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
 
 /// The shares of tasks in the recording's totals, grouped in three ways. A grouping is `None` if the
-/// recording does not allow it.
+/// recording lacks the facts for this grouping.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Who {
     /// The shares of the command, of the recorder, of interrupts, and of all other tasks.
@@ -38,7 +38,7 @@ pub struct Part {
     /// The name of the processes, or the path of the control group. Programs choose these texts, so escape
     /// the name before printing it.
     pub name: Option<String>,
-    /// The number of processes, or of tasks if their names are not known.
+    /// The number of processes. If the names of tasks are not known, the number of tasks.
     pub processes: u64,
     /// Number of pages allocated.
     pub allocated_pages: Option<u64>,
@@ -136,8 +136,8 @@ impl Who {
     }
 }
 
-/// With fewer visits than this, neither tasks nor call sites are reported, because their shares could be
-/// wrong by more than 10 percentage points.
+/// If there are fewer visits than this number, neither tasks nor call sites are reported, because their
+/// shares could be wrong by more than 10 percentage points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
 /// The figures that a recording has for each task.
@@ -193,7 +193,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// Writes a percentage in words. A small share is not printed as zero.
+/// Writes a percentage as a whole number. A small share is not printed as zero.
 fn whole(percent: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
 }

@@ -15,7 +15,7 @@ use pageset_trace::{
     WriteOptions, ZoneDescription, ZoneSample,
 };
 
-/// Number of pages that a refill or a drain moves.
+/// Number of pages in each generated refill, and in each generated drain.
 const BATCH: u64 = 63;
 /// `CPUS_OF_CACHE` CPUs share a last-level cache, and `CPUS_OF_NODE` CPUs form a node.
 const CPUS_OF_CACHE: u32 = 8;

@@ -7,7 +7,7 @@ use super::spending::{Figure, Load, Spending};
 use crate::recorded::needs;
 use crate::{Replay, Survey, untimed};
 
-/// Figures from one recording. A figure is `None` if the recording does not show it.
+/// Figures from one recording. A figure is `None` if the recording does not show the figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
@@ -16,7 +16,7 @@ pub struct Evidence {
     pub counted_time: Option<CountedTime>,
     /// Number of CPUs of the machine.
     pub cpus: Option<u32>,
-    /// Time recorded.
+    /// The length of the recording, in seconds.
     pub seconds: f64,
     /// Number of events read.
     pub events: u64,
@@ -29,7 +29,8 @@ pub struct Evidence {
     pub not_recorded: Vec<&'static str>,
     /// Number of pages allocated.
     pub allocated_pages: Option<u64>,
-    /// Number of pages that left a zone: fetched by a page set, or handed out without one.
+    /// Number of pages that left a zone. A page set fetched these pages, or a request took them past the page
+    /// sets.
     pub zone_pages: Option<u64>,
     /// Number of refills and drains.
     pub visits: Option<u64>,
@@ -41,18 +42,19 @@ pub struct Evidence {
     pub other_spin_percent: Option<f64>,
     /// The largest part of `other_spin_percent` that belongs to a single lock.
     pub other_longest_percent: Option<f64>,
-    /// Pages freed by another CPU than the one that allocated them, in percent of the pages whose allocation
+    /// Number of pages that one CPU allocated and another CPU freed, in percent of the pages whose allocation
     /// and free were both recorded.
     pub remote_percent: Option<f64>,
-    /// The most pages that page sets held at one time, in a replay under the recorded kernel's policy.
+    /// The largest number of pages that page sets held at one time, in a replay under the recorded kernel's
+    /// policy.
     pub held_pages_peak: Option<u64>,
-    /// The pages that page sets held at the end, in a replay under the recorded kernel's policy.
+    /// The number of pages that page sets held at the end of a replay under the recorded kernel's policy.
     pub held_pages_end: Option<u64>,
     /// Number of pages that the machine's zones manage.
     pub managed_pages: Option<u64>,
     /// Number of times that the background reclaimer was woken.
     pub kswapd_wakes: Option<u64>,
-    /// How many times a task had to reclaim memory itself.
+    /// Number of times that a task had to reclaim memory for itself.
     pub direct_reclaims: Option<u64>,
     /// The visits in a replay under the recorded kernel's policy, minus the visits that this kernel made, in
     /// percent of the visits that this kernel made.
@@ -95,9 +97,9 @@ impl Doubts {
 /// some segments of time, so that counting slows the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
-    /// The part of the time when zone visits were counted; `None` if they were not counted.
+    /// The part of the time when zone visits were counted; `None` if visits were not counted.
     pub visits_percent: Option<f64>,
-    /// The part of the time when moved blocks were counted; `None` if they were not counted.
+    /// The part of the time when moved blocks were counted; `None` if moved blocks were not counted.
     pub moved_percent: Option<f64>,
 }
 
@@ -112,8 +114,8 @@ pub enum Waiting {
         /// The number of waits.
         waits: u64,
     },
-    /// Waits were neither recorded nor counted, so this share is an upper bound: all other CPUs wait whenever
-    /// a CPU holds a zone lock.
+    /// Waits were neither recorded nor counted. The share is an upper bound: it assumes that all other CPUs
+    /// wait whenever a CPU holds a zone lock.
     AtMost {
         /// Share of all CPUs' time.
         percent: f64,
@@ -121,7 +123,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Returns the share or its upper bound.
+    /// Returns the share of all CPUs' time, or the upper bound of this share.
     #[must_use]
     pub const fn percent(self) -> f64 {
         match self {
@@ -202,13 +204,15 @@ impl Evidence {
         }
     }
 
-    /// Pages that left a zone, in percent of the allocated pages. `None` if nothing was allocated.
+    /// Returns the number of pages that left a zone, in percent of the allocated pages. `None` if nothing was
+    /// allocated.
     #[must_use]
     pub fn zone_percent(&self) -> Option<f64> {
         percent(self.zone_pages? as f64, self.allocated_pages? as f64)
     }
 
-    /// The most pages that page sets held at one time, in percent of the machine's pages.
+    /// Returns the largest number of pages that page sets held at one time, in percent of the machine's
+    /// pages.
     #[must_use]
     pub fn held_percent(&self) -> Option<f64> {
         percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages? as f64)

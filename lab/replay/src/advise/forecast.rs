@@ -20,12 +20,12 @@ pub struct Forecast {
     pub visits_range: Range,
     /// The 80 % interval in percent of the recorded kernel's visits; `None` if that kernel made no visits.
     pub visits_percent: Option<(f64, f64)>,
-    /// The CPU time that this forecast saves, in percent: least and most. `None` if the cost of a visit is
-    /// not known.
+    /// The least and the most CPU time that the change to this setting or kernel saves, in percent. `None` if
+    /// the cost of a visit is not known.
     pub saved_percent: Option<(f64, f64)>,
-    /// The most pages that page sets held at one time.
+    /// The largest number of pages that page sets held at one time.
     pub held_pages_peak: u64,
-    /// Number of pages in page sets after a minute without work.
+    /// Number of pages in page sets after a minute without allocations and frees.
     pub held_pages_idle: u64,
     /// Whether this setting would stop the kernel from tuning the limits of its page sets.
     pub ends_tuning: bool,

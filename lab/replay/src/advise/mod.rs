@@ -52,7 +52,7 @@ pub struct Advice {
     pub command: Vec<String>,
     /// The recording's figures.
     pub findings: Evidence,
-    /// Forecasts for other settings and kernels: settings first.
+    /// Forecasts for other settings, and after them forecasts for other kernels.
     pub forecasts: Vec<Forecast>,
     /// The verdict on `findings` and `forecasts`.
     pub verdict: Verdict,
@@ -81,7 +81,7 @@ pub struct Examined {
     pub replay: Option<Replay>,
 }
 
-/// Chooses the part of a recording that the advice is about: the longest part without a change of a setting.
+/// Returns the part of a recording that the advice is about: the longest part without a change of a setting.
 /// If a setting changed at an unknown time, the whole recording is chosen, and its events are counted without
 /// a forecast.
 pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
@@ -94,7 +94,7 @@ fn play(
     asked: &ReplayOptions,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Replay> {
-    // Whether the stage of playing has begun.
+    // The receiver of progress, and whether the stage of playing has begun.
     let told = Mutex::new((&mut *progress, false));
     let replayed = replay_read(read, repeats, asked, |stage| {
         let Stage::Played(done, all) = stage else { return };

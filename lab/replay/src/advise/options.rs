@@ -6,12 +6,12 @@ use pageset_trace::Layout;
 
 use crate::{Candidate, VmSettings};
 
-/// Values of `vm.percpu_pagelist_high_fraction`. With 0 the kernel chooses the limit; the smallest value
-/// above 0 is 8.
+/// Values of `vm.percpu_pagelist_high_fraction`. With 0, the kernel chooses the limits of page sets. The
+/// smallest value above 0 is 8.
 const FRACTIONS: [u32; 9] = [0, 8, 16, 32, 64, 128, 256, 512, 1024];
-/// Factors for `vm.min_free_kbytes`.
+/// Factors that the recorded `vm.min_free_kbytes` is multiplied by.
 const MIN_FREE_TIMES: [u64; 2] = [2, 4];
-/// Values of `vm.watermark_scale_factor`, in 10 000ths; the kernel's default is 10.
+/// Values of `vm.watermark_scale_factor`, in 10 000ths of a zone. The kernel's default is 10.
 const SCALE_FACTORS: [u32; 3] = [50, 100, 200];
 /// Kernels to try: the kernels from 6.1 to 6.18 with long-term support, and 5.14, which enterprise
 /// distributions use.

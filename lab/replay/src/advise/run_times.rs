@@ -22,23 +22,23 @@ pub enum Difference {
     /// Each of the two groups has one run, or a group has no run. The times then do not show how much runs
     /// differ.
     OneRun,
-    /// All runs with the setting were faster, or all were slower, than the runs before. But with so few runs,
-    /// chance alone often separates two groups in this way.
+    /// All runs with the setting were faster than all runs before, or all were slower. But with so few runs,
+    /// chance alone often separates two groups of runs.
     TooFew,
-    /// The times before and with the setting overlap.
+    /// The times before the change overlap with the times with the setting.
     WithinNoise,
     /// The two groups of runs do not overlap, and chance alone seldom separates groups like these.
     Shown {
         /// The change in percent. The change is below 0 if the setting saves time.
         percent: f64,
-        /// If the setting has no effect, chance separates the two groups once in this many comparisons.
+        /// If the setting has no effect, chance separates the two groups once in this number of comparisons.
         one_in: u64,
     },
 }
 
 impl RunTimes {
     /// Finds the effect of the setting on the run times. If the setting changes nothing, all orders of the
-    /// runs by time are equally likely. In only two of all orders the two groups do not overlap.
+    /// runs by time are equally likely. In only two of all orders of the runs, the two groups do not overlap.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {
@@ -61,8 +61,8 @@ impl RunTimes {
         }
     }
 
-    /// A sentence with the times of `command` before and with `setting`. `None` if the command did not run
-    /// both before and with the setting.
+    /// Returns a sentence with the times of `command` before the change and with `setting`. `None` if the
+    /// command did not run both before and with the setting.
     #[must_use]
     pub fn sentence(&self, command: &str, setting: &str) -> Option<String> {
         let (before, after) = (Range::of(&self.before_s)?, Range::of(&self.after_s)?);

@@ -55,9 +55,9 @@ pub struct Load {
     /// The busy time of all CPUs. If the recording does not have the busy time, the figure is the time of all
     /// CPUs, busy or idle.
     pub cpu_time_ns: Option<Figure>,
-    /// Zone visits.
+    /// Number of zone visits.
     pub visits: Option<Figure>,
-    /// Pages that visits to zones moved.
+    /// Number of pages that zone visits moved.
     pub moved_pages: Option<Figure>,
     /// Time of all waits for zone locks.
     pub wait_ns: Option<Figure>,
@@ -97,8 +97,9 @@ impl Spending {
         Self { is_busy_time: busy_ns.is_some(), ..Self::new(Load { cpu_time_ns: time, ..load }, cost) }
     }
 
-    /// Estimates the CPU time of all visits in `load`, from their number, their pages, and the cost of a
-    /// visit. `None` if the recording has no plausible cost of a visit, or no number of visits.
+    /// Estimates the CPU time of all visits in `load`, from the number of visits, the number of moved pages,
+    /// and the cost of a visit. `None` if the recording has no plausible cost of a visit, or no number of
+    /// visits.
     pub(super) fn visits_ns_of(info: &TraceInfo, load: Load) -> Option<Figure> {
         visits_ns(&load, info.visit_cost.as_ref().filter(|cost| cost.is_sound())?)
     }

@@ -11,7 +11,8 @@ use super::forecast::Forecast;
 pub const SAVED_PERCENT: f64 = 1.0;
 /// If memory is short, page sets matter if they hold at least this percentage of all memory.
 const HELD_PERCENT: f64 = 1.0;
-/// A change is advised for its CPU time only if page sets then hold at most this percentage of all memory.
+/// A change is advised for its CPU time only if page sets hold at most this percentage of all memory after
+/// the change.
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// If at least this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
@@ -22,7 +23,7 @@ const SECONDS_MIN: f64 = 0.5;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// Page sets are not the machine's problem.
+    /// Change nothing, because no effect of page sets matters.
     LeaveAlone,
     /// A setting of `/proc/sys/vm` helps; such a setting takes effect without a reboot.
     Set {
@@ -173,7 +174,8 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
 
 /// Finds the forecast to advise, among the forecasts that certainly help. A forecast counts as equal to the
 /// forecast with the fewest visits if the intervals of both overlap. Among equal forecasts, a forecast that
-/// keeps the kernel's own tuning comes first. After that, fewer held pages decide, and then fewer visits.
+/// keeps the kernel's own tuning comes first. Among forecasts that are equal in tuning too, fewer held pages
+/// decide, and if the held pages are equal, fewer visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
@@ -352,7 +354,7 @@ pub(super) mod tests {
         assert_eq!(find(&findings, &[saved]), Verdict::Set { matter, forecast: 0 });
     }
 
-    /// In this test, page sets hold too little to matter, whether or not memory was short.
+    /// In this test, page sets hold too few pages to matter, whether or not memory was short.
     #[test]
     fn a_shortage_that_was_not_recorded_does_not_hide_that_page_sets_hold_little() {
         let findings = Evidence { kswapd_wakes: None, direct_reclaims: None, ..waiting(0.0) };

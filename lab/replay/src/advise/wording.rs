@@ -99,7 +99,7 @@ fn because(matter: Matter, findings: &Evidence) -> String {
     }
 }
 
-/// The share of the CPU time that waits and visits took.
+/// Writes the share of the CPU time that waits and visits took.
 fn spent(findings: &Evidence) -> String {
     let waited = waited(findings);
     let spending = &findings.spending;
@@ -122,7 +122,7 @@ fn spent(findings: &Evidence) -> String {
     )
 }
 
-/// The most that a setting could save.
+/// Writes the most CPU time that a setting could save.
 fn most(findings: &Evidence) -> String {
     match findings.spending.most_percent {
         Some(percent) if percent < SAVED_PERCENT => {
@@ -219,7 +219,7 @@ fn reached(findings: &Evidence) -> String {
     }
 }
 
-/// The counts of a recording of counts, each with its interval.
+/// Writes the counts of a recording of counts, each with its interval.
 fn counted(findings: &Evidence) -> String {
     let load = &findings.spending.load;
     let of = |figure: Option<Figure>, what: &str| match figure {
@@ -238,7 +238,7 @@ fn counted(findings: &Evidence) -> String {
     )
 }
 
-/// The parts of the time when events were counted.
+/// Writes the parts of the time when events were counted.
 fn counted_time(findings: &Evidence) -> Option<String> {
     let time = findings.counted_time?;
     let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));

@@ -8,8 +8,8 @@ use pageset_core::{MigrateType, Order};
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// Number of blocks. The number is 1, except for bulk allocations and for acts that are added between two
-    /// repetitions of a load.
+    /// Number of blocks. The number is 1, except for bulk allocations and for acts that a replay adds between
+    /// two repetitions of a load.
     pub(super) count: u16,
     /// The meaning of this field depends on the kind of act. For a request, the field is the number of a page
     /// set: `zone * CPUs + CPU`. For a tick, the field is the number of a CPU. For the start or stop of a
@@ -20,8 +20,8 @@ pub(super) struct Act {
 /// The kind of act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActKind {
-    /// An act without effect. A free leaves this act behind if a later event shows that the free has another
-    /// place in the order of acts.
+    /// An act without effect. A free becomes this act if a later event shows that the free has another place
+    /// in the order of acts.
     Nothing,
     /// Allocate a block.
     Alloc,
@@ -46,7 +46,7 @@ pub(super) enum ActKind {
 }
 
 impl ActKind {
-    /// All kinds, in the order of their numbers.
+    /// All kinds of acts, in the order of the kinds' numbers.
     pub(super) const ALL: [Self; 10] = [
         Self::Nothing,
         Self::Alloc,
@@ -60,20 +60,21 @@ impl ActKind {
         Self::ReclaimStops,
     ];
 
-    /// Whether [`Act::at`] is a page set.
+    /// Whether [`Act::at`] of an act of this kind is the number of a page set.
     pub(super) const fn is_of_set(self) -> bool {
         matches!(self, Self::Alloc | Self::BulkAlloc | Self::PastSet) || self.is_free()
     }
 
-    /// Whether the act frees to a page set.
+    /// Whether an act of this kind frees to a page set.
     pub(super) const fn is_free(self) -> bool {
         matches!(self, Self::Free | Self::FreePart | Self::FreeLastPart)
     }
 }
 
 impl Act {
-    /// The block that a free puts into its page set, under a policy with this rule. `None` if the act puts no
-    /// block there: the pages of a split block may enter together, with the last page.
+    /// Returns the block that a free puts into its page set, under a policy with this rule. Returns `None` if
+    /// the act puts no block into a page set. For example, the pages of a split block may enter the page set
+    /// together, with the last page.
     #[inline]
     pub(super) fn freed(self, split_frees: SplitFrees) -> Option<BlockKind> {
         match (self.kind, split_frees) {
@@ -115,7 +116,7 @@ impl BlockKind {
         MigrateType::ALL[usize::from(self.0 >> 4 & 3)]
     }
 
-    /// The highest zone, by the kernel's index of zones on x86-64.
+    /// The highest zone that the request may use, by the kernel's index of zones on x86-64.
     #[inline]
     pub(super) fn highest_zone(self) -> usize {
         usize::from(self.0 >> 6)

@@ -1,9 +1,9 @@
-//! Lists that grow with the length of a recording: its acts, their times, and the recorded kernel's
-//! decisions. Memory is bounded: if a list is long, a part of the list is in a file.
+//! Lists that grow with the length of a recording, for example the acts, the times of acts, and the recorded
+//! kernel's decisions. The lists take bounded memory: a part of a long list is in a file.
 //!
-//! A list is kept in portions. The first portions stay in memory. While a recording is read, the last
-//! portions also stay in memory, because later events still correct their values. The other portions go to a
-//! nameless file below `$TMPDIR`. A correction of a value in such a portion writes to the file.
+//! A list consists of portions of 2 MiB. A long list keeps its first and last portions in memory, and its
+//! other portions in a nameless file below `$TMPDIR`. The last portions stay in memory, because later events
+//! still correct their values. A correction of a value in the file writes to the file.
 
 use std::fs::File;
 use std::io;
@@ -16,37 +16,38 @@ use crate::memory;
 /// Number of acts in a portion of 2 MiB.
 pub(super) const PORTION: usize = Acts::VALUES;
 const PORTION_BYTES: usize = 2 << 20;
-/// Maximum bytes of the bundles of a portion (`bundles`): a third of the bytes that its acts take.
+/// Maximum number of bytes of the bundles of one portion of acts: a third of the bytes of these acts.
 pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
-/// Minimum number of portions of a list in memory: 8 MiB, without bundles.
+/// Minimum of `in_memory_max`. This number of portions takes 8 MiB, without bundles.
 const IN_MEMORY_MIN: usize = 4;
-/// Free bytes for each portion that may stay in memory. With this number, all acts in memory take at most a
-/// quarter of the free memory.
+/// Number of free bytes of memory for each portion that a list may keep in memory. If the list has more than
+/// `IN_MEMORY_MIN` portions in memory, acts and bundles then take at most a quarter of the free memory.
 const BYTES_FOR_ONE: usize = 4 * (PORTION_BYTES + BUNDLES_BYTES_MAX);
 
-/// A value that takes this many bytes of a file.
+/// A value that takes `BYTES` bytes in a file.
 pub(super) trait Stored<const BYTES: usize>: Copy + PartialEq {
-    /// Maximum number of portions in memory, for a list of such values.
+    /// Maximum of `in_memory_max`, for a list of values of this type.
     const IN_MEMORY_MAX: usize;
     fn to_bytes(self) -> [u8; BYTES];
     fn from_bytes(bytes: [u8; BYTES]) -> Self;
 }
 
-/// All acts.
+/// The list of the acts of a recording.
 pub(super) type Acts = Portions<Act, 8>;
 
-/// A list of values. Each value takes `BYTES` bytes of a file.
+/// A list of values, in portions. Each value takes `BYTES` bytes in the file of the list.
 #[derive(Debug)]
 pub(super) struct Portions<T, const BYTES: usize> {
     portions: Vec<Portion<T>>,
     len: usize,
-    /// The number of portions that may be in memory.
+    /// Maximum number of portions in memory.
     in_memory_max: usize,
     in_memory: usize,
     file: Option<File>,
     /// Number of portions in the file.
     in_file: usize,
-    /// The first error of the file. After such an error, values are missing.
+    /// The first error of the memory or of the file. After an error, the list lacks values, or has wrong
+    /// values.
     error: Option<io::Error>,
 }
 
@@ -72,7 +73,7 @@ impl<T, const BYTES: usize> Portions<T, BYTES> {
 }
 
 impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
-    /// Makes an empty list, with room for this many portions in memory.
+    /// Makes an empty list that may keep `in_memory_max` portions in memory.
     fn with_room(in_memory_max: usize) -> Self {
         Self {
             portions: Vec::new(),
@@ -89,7 +90,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         self.len
     }
 
-    /// The number of bytes of all acts, and the number of bytes in the file.
+    /// Returns the number of bytes of all values, and the number of bytes in the file.
     pub(super) const fn bytes(&self) -> (u64, u64) {
         ((self.len * BYTES) as u64, (self.in_file * PORTION_BYTES) as u64)
     }
@@ -111,7 +112,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
             match self.write_one() {
                 Ok(freed) => acts = freed,
                 Err(error) => {
-                    // The acts are incomplete after an error, so keep no further acts.
+                    // The list is incomplete after an error, so discard the portions that the list has.
                     self.error.get_or_insert(error);
                     self.portions.clear();
                     (self.in_memory, self.in_file) = (0, 0);
@@ -123,7 +124,8 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         self.in_memory += 1;
     }
 
-    /// Moves the middle portion of all portions in memory to the file, and returns its buffer.
+    /// Moves one portion to the file: the middle portion of the portions in memory. Returns the empty buffer
+    /// of this portion.
     fn write_one(&mut self) -> io::Result<Vec<T>> {
         let candidates =
             self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));
@@ -151,7 +153,8 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         Ok(freed)
     }
 
-    /// Corrects an act, in memory or in the file.
+    /// Calls `mend` with the value at index `at`, in memory or in the file, and returns the result of `mend`.
+    /// Returns `None` if the list has no value at this index, or if the file cannot be read or written.
     #[inline]
     pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut T) -> R) -> Option<R> {
         match self.portions.get_mut(at / Self::VALUES)? {
@@ -174,7 +177,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         }
     }
 
-    /// Corrects every act.
+    /// Calls `mend` with every value of the list.
     pub(super) fn mend_all(&mut self, mut mend: impl FnMut(&mut T)) {
         let mut bytes = Vec::new();
         for portion in &mut self.portions {
@@ -200,19 +203,19 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         }
     }
 
-    /// Checks that no act was lost.
+    /// Checks that no value was lost.
     ///
     /// # Errors
-    /// An error if neither memory nor a file had room for all acts.
+    /// The first error of the memory or of the file. For example, neither had room for all values.
     pub(super) fn check(&mut self) -> io::Result<()> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Passes the acts of `range` to `each`, in order, at most a portion at a time. Stops when `each` returns
-    /// false.
+    /// Passes the values with the indices of `range` to `each`, in order. Each call of `each` gets values of
+    /// one portion. Stops when `each` returns false.
     ///
     /// # Errors
-    /// An error if the file with the acts cannot be read.
+    /// An error if the file cannot be read, or if there is no memory to read the file's values.
     pub(super) fn each(&self, range: Range<usize>, mut each: impl FnMut(&[T]) -> bool) -> io::Result<()> {
         let mut read = Vec::new();
         let mut bytes = Vec::new();
@@ -240,7 +243,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         Ok(())
     }
 
-    /// The acts of each portion; `None` if the portion is in the file.
+    /// Returns the values of each portion, or `None` for a portion in the file.
     pub(super) fn portions_in_memory(&self) -> Vec<Option<&[T]>> {
         let acts = self.portions.iter().map(|portion| match portion {
             Portion::Memory(acts) => Some(acts.as_slice()),
@@ -249,7 +252,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         acts.collect()
     }
 
-    /// Passes all acts to `each`, one by one.
+    /// Passes all values to `each`, one by one.
     pub(super) fn each_one(&self, mut each: impl FnMut(&T)) -> io::Result<()> {
         self.each(0..self.len, |acts| {
             acts.iter().for_each(&mut each);
@@ -257,12 +260,13 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         })
     }
 
-    /// Begins to read the list from its beginning, value by value.
+    /// Returns a cursor at the first value of the list.
     pub(super) fn cursor(&self) -> Cursor<'_, T, BYTES> {
         Cursor { list: self, next: 0, ahead: Vec::new(), at: 0 }
     }
 
-    /// The last value, for a correction.
+    /// Calls `mend` with the last value of the list, and returns the result of `mend`. Returns `None` if the
+    /// list is empty, or if the file cannot be read or written.
     pub(super) fn mend_last<R>(&mut self, mend: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.mend(self.len.checked_sub(1)?, mend)
     }
@@ -294,21 +298,22 @@ impl<T: Stored<BYTES>, const BYTES: usize> FromIterator<T> for Portions<T, BYTES
     }
 }
 
-/// A place in a list, for reading value by value.
+/// A place in a list, to read the list value by value.
 pub(super) struct Cursor<'l, T, const BYTES: usize> {
     list: &'l Portions<T, BYTES>,
     /// The index of the first value that is not yet in `ahead`.
     next: usize,
-    /// Values that were read ahead, and the index of the cursor's value among them.
+    /// Values that were read ahead. `at` is the index of the cursor's value in `ahead`.
     ahead: Vec<T>,
     at: usize,
 }
 
 impl<T: Stored<BYTES>, const BYTES: usize> Cursor<'_, T, BYTES> {
-    /// Returns the next value and goes past it, if the value is wanted. `None` at the list's end, too.
+    /// If `is_wanted` is true of the cursor's value, returns this value, and moves the cursor to the next
+    /// value. Otherwise, and at the list's end, returns `None`.
     ///
     /// # Errors
-    /// An error if the file with the values cannot be read.
+    /// An error if the file cannot be read, or if there is no memory to read ahead.
     #[inline]
     pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&T) -> bool) -> io::Result<Option<T>> {
         if self.at == self.ahead.len() && self.next < self.list.len {
@@ -321,7 +326,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Cursor<'_, T, BYTES> {
 
     #[cold]
     fn read_ahead(&mut self) -> io::Result<()> {
-        /// Number of values that are read at once.
+        /// Maximum number of values that one call reads.
         const VALUES: usize = 1 << 12;
         let range = self.next..self.list.len.min(self.next + VALUES);
         self.next = range.end;
@@ -335,7 +340,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Cursor<'_, T, BYTES> {
     }
 }
 
-/// Sets the length of a buffer of bytes.
+/// Sets the length of a buffer of bytes. Returns an error if there is no memory for this length.
 fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
     bytes.try_reserve(len.saturating_sub(bytes.len()))?;
     bytes.resize(len, 0);
@@ -343,8 +348,8 @@ fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
 }
 
 impl Stored<8> for Act {
-    /// With their bundles, these portions take 128 MiB, half of the memory that a subcommand may use for a
-    /// recording.
+    /// With their bundles, 48 portions of acts take 128 MiB, half of the memory that a subcommand may use for
+    /// a recording.
     const IN_MEMORY_MAX: usize = 48;
 
     fn to_bytes(self) -> [u8; 8] {
@@ -365,7 +370,7 @@ impl Stored<8> for Act {
 }
 
 impl Stored<8> for u64 {
-    /// Acts with times are played without bundles, so these portions take less memory than bundles.
+    /// 40 portions of times take 80 MiB. Acts with times are played without bundles.
     const IN_MEMORY_MAX: usize = 40;
 
     fn to_bytes(self) -> [u8; 8] {
@@ -389,8 +394,8 @@ mod tests {
         Act { kind: ActKind::ALL[at % ActKind::ALL.len()], block, count: (at % 70_000) as u16, at: at as u32 }
     }
 
-    /// In this test, few portions are in memory and most are in the file. Tests that the acts and their order
-    /// are the same, also after corrections.
+    /// Tests a list with few portions in memory and most portions in the file. The list must return the acts
+    /// that were added, in their order, with all corrections.
     #[test]
     fn acts_are_the_same_wherever_they_are() {
         const ALL: usize = 9 * PORTION + 5;
@@ -398,7 +403,7 @@ mod tests {
         let mut expected: Vec<Act> = (0..ALL).map(act).collect();
         for (at, act) in expected.iter_mut().enumerate() {
             acts.push(*act);
-            // Correct some old acts and some new acts.
+            // Correct an old act and the newest act.
             if at % 100_000 == 7 {
                 for at in [at / 2, at] {
                     let mended = acts.mend(at, |act| {

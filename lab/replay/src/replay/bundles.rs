@@ -1,9 +1,9 @@
 //! Bundles: the sums of up to 32 consecutive acts, by page set and list.
 //!
-//! A page set refills or drains once in dozens or thousands of acts. All other acts only change counts of the
-//! page set, by the same amounts under each policy and on each CPU. Acts are therefore added up once, and
-//! each play applies whole bundles (`PageSets::pass`). If an act of a bundle may cause a refill or drain, the
-//! play plays the acts one by one.
+//! A page set refills or drains once in dozens or thousands of acts. Acts between refills and drains only
+//! change counts of the page set, by the same amounts under each policy and on each CPU. `bundles` therefore
+//! adds up acts once, and each play applies whole bundles (`PageSets::pass`). If an act of a bundle may cause
+//! a refill or drain, the play plays the acts one by one.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::act::{Act, ActKind, BlockKind};
 use super::acts::{Acts, BUNDLES_BYTES_MAX, PORTION};
 use crate::memory;
 
-/// Smallest number of acts in a bundle. Fewer acts are faster to play one by one.
+/// Minimum number of acts in a bundle. A play of fewer acts is faster one by one.
 const ACTS_MIN: usize = 4;
 
 /// The bundles of a portion of acts.
@@ -29,8 +29,8 @@ pub(super) struct Bundles {
 /// The sums of consecutive acts, over all page sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bundle {
-    /// The index of the bundle's first act in the portion. The next field is the index after the bundle's
-    /// last act.
+    /// The index of the bundle's first act in the portion of acts. The field `to` is the index after the
+    /// bundle's last act.
     from: u32,
     to: u32,
     /// The index of the bundle's first page set in [`Bundles::sets`], and the number of its page sets.
@@ -38,7 +38,7 @@ pub(super) struct Bundle {
     sets: u8,
     pub(super) allocs: u8,
     pub(super) frees: u8,
-    /// Number of pages that all acts of the bundle allocate or free.
+    /// Number of pages that the acts of the bundle allocate, plus the pages that the acts free.
     pub(super) asked_pages: u16,
     /// The highest number of pages that all page sets together have gained at any moment within the bundle.
     pub(super) most: i16,
@@ -59,7 +59,7 @@ pub(super) struct OfSet {
 /// The acts of a bundle on one list of a page set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfList {
-    /// Order and type.
+    /// Order and type of the blocks on the list.
     pub(super) block: BlockKind,
     /// Number of blocks that the list must hold before the bundle, so that no allocation of the bundle finds
     /// the list empty.
@@ -74,7 +74,7 @@ impl Bundles {
     pub(super) fn of_portions(acts: &Acts, borders: &[usize]) -> Vec<Self> {
         let portions = acts.portions_in_memory().into_par_iter().enumerate();
         let bundles = portions.map(|(at, acts)| match acts {
-            // Without bundles, a play takes longer and has the same result.
+            // A play without bundles takes longer than a play with bundles, and has the same result.
             Some(acts) if !memory::is_short() => Self::of(acts, at * PORTION, borders),
             _ => Self::default(),
         });
@@ -108,7 +108,7 @@ impl Bundles {
         size_of_val(&*self.bundles) + size_of_val(&*self.sets) + size_of_val(&*self.lists)
     }
 
-    /// Returns the bundles of the portion that lie within `range`, in order.
+    /// Returns the bundles that lie within the acts `range` of the portion, in order.
     pub(super) fn within(&self, range: Range<usize>) -> &[Bundle] {
         let from = self.bundles.partition_point(|bundle| (bundle.from as usize) < range.start);
         let to = self.bundles.partition_point(|bundle| (bundle.to as usize) <= range.end);
@@ -127,7 +127,7 @@ impl Bundles {
 }
 
 impl Bundle {
-    /// The range of the bundle's acts in their portion.
+    /// Returns the range of the bundle's acts in the portion of acts.
     pub(super) fn range(&self) -> Range<usize> {
         self.from as usize..self.to as usize
     }
@@ -147,7 +147,7 @@ fn is_passable(act: Act) -> bool {
     }
 }
 
-/// A bundle that is being made.
+/// A bundle that still gets acts.
 #[derive(Default)]
 struct Open {
     from: usize,
@@ -158,7 +158,7 @@ struct Open {
     pages: i16,
     most: i16,
     sets: Vec<OfSet>,
-    /// The lists, each with the index of its page set in `sets`.
+    /// The lists of the bundle. Each list has the index of its page set in `sets`.
     lists: Vec<(usize, OfList)>,
 }
 
@@ -214,7 +214,8 @@ impl Open {
         }
     }
 
-    /// Ends the bundle. `to` is the first act after the bundle. Fails if there is no memory for the bundle.
+    /// Ends the bundle. `to` is the index of the first act after the bundle. Returns an error if there is no
+    /// memory for the bundle.
     fn close(&mut self, all: &mut Bundles, to: usize) -> Result<(), TryReserveError> {
         if to - self.from.min(to) >= ACTS_MIN && self.blocks > 0 {
             all.lists.try_reserve(self.lists.len())?;

@@ -16,7 +16,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The policy's name, and the settings that differ from the recorded settings.
+    /// Returns the policy's name, and the settings that differ from the recorded settings.
     #[must_use]
     pub fn name(&self) -> String {
         if self.settings.is_unchanged() {
@@ -33,21 +33,21 @@ impl From<Policy> for Candidate {
     }
 }
 
-/// Every named policy that a replay can play, oldest first.
+/// Returns every named policy that a replay can play, the oldest policy first.
 #[must_use]
 pub fn replayable() -> Vec<Policy> {
     POLICIES.iter().filter(|policy| policy.is_of_page_sets_alone()).copied().collect()
 }
 
-/// Whether a replay can play a candidate.
+/// Returns an error if a replay cannot play this candidate.
 pub(super) fn check(candidate: &Candidate) -> Result<(), ReplayError> {
     let policy = &candidate.policy;
     if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
 }
 
-/// The policy without the parts that no play depends on: its name, the way that drains take blocks and locks,
-/// and the zone's free lists. The rules for limits are also left out, because the limits are already
-/// computed.
+/// Returns the policy without the parts that no play depends on: its name, the rules for the order and the
+/// locks of drains, and the rules of the zone's free lists. The rules for limits are also left out, because
+/// the limits are already computed.
 pub(super) fn rules_in_play(mut policy: Policy) -> Policy {
     let any = &LINUX_6_6;
     (policy.name, policy.kernel, policy.summary, policy.source) =

@@ -16,13 +16,13 @@ pub enum ReplayError {
     /// The caller set [`ReplayOptions::cancel`](crate::ReplayOptions::cancel).
     #[error("cancelled")]
     Cancelled,
-    /// A side of the comparison has no recording, or no policy is known for its kernel.
+    /// One side of a comparison has no recording, or no policy is known for the kernel of one side.
     #[error("{0}")]
     NoMachine(String),
     /// The caller asked for fewer CPUs than the machine has, but a replay cannot leave out recorded CPUs.
     #[error("the machine has {there} CPUs: its memory cannot be shared between fewer ({asked})")]
     TooFewCpus {
-        /// Number of CPUs asked for.
+        /// Number of CPUs that the caller asked for.
         asked: u32,
         /// Number of CPUs of the machine.
         there: u32,
@@ -40,7 +40,7 @@ pub enum ReplayError {
         std::env::temp_dir().display()
     )]
     NoRoom {
-        /// Bytes of the acts, or of the decisions, that were read so far.
+        /// Number of bytes of the acts, or of the decisions, that were read so far.
         wanted: u64,
         /// The system's error.
         source: std::io::Error,
@@ -52,15 +52,15 @@ pub enum ReplayError {
         wanted >> 20
     )]
     NoMemory {
-        /// Bytes of the notes so far, plus the bytes of the next piece.
+        /// Number of bytes of the notes so far, plus the bytes of the next piece of notes.
         wanted: u64,
     },
     /// A recording that was given as a repeat has another kernel, machine or setting.
     #[error("{path}: this is not a repeat of the first recording: it has another {what}")]
     NoRepeat {
-        /// The recording.
+        /// The path of this recording.
         path: PathBuf,
-        /// The difference.
+        /// The difference: the kernel, the machine or the setting that differs.
         what: String,
     },
     /// The machine cannot be built.

@@ -2,12 +2,12 @@
 //!
 //! The recording is divided into stretches of equal length. In each stretch, all CPUs of a node are shifted
 //! by the same random number of places in the list of the node's CPUs. The allocations and frees of a CPU go
-//! to the CPU at its new place. Ticks stay with their CPU, because they do not depend on the tasks that the
-//! CPU runs.
+//! to the CPU that is at the new place in this list. Ticks stay with their CPU, because they do not depend on
+//! the tasks that the CPU runs.
 
 /// Chooses the CPU that gets each CPU's acts, anew in each stretch of the recording.
 pub(super) struct Exchange {
-    /// CPUs of each node.
+    /// For each node, the list of its CPUs.
     nodes: Vec<Vec<usize>>,
     /// For each recorded page set, the page set that gets the recorded set's acts in the current stretch.
     places: Vec<u32>,
@@ -15,8 +15,9 @@ pub(super) struct Exchange {
     stretches: usize,
     /// Number of stretches that have begun.
     begun: usize,
-    /// The number of acts in the whole recording. The next field is the first act of the next stretch.
+    /// The number of acts in the whole recording.
     all: usize,
+    /// The index of the first act of the next stretch.
     next: usize,
 }
 
@@ -62,12 +63,12 @@ impl Exchange {
     }
 }
 
-/// The index of the first act of a stretch.
+/// Returns the index of the first act of a stretch.
 pub(super) fn border(stretch: usize, stretches: usize, all: usize) -> usize {
     (stretch as u128 * all as u128 / stretches as u128) as usize
 }
 
-/// A pseudo-random number that is the same in each replay: SplitMix64 of `seed`.
+/// Returns a pseudo-random number that is the same in each replay: SplitMix64 of `seed`.
 fn random(seed: usize) -> u64 {
     let mixed = (seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

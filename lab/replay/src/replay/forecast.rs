@@ -4,9 +4,10 @@
 //! begin with the contents that the kernel's page sets had. Under any other policy, page sets begin in a
 //! steady state: the recording is played twice, and only the second play is counted.
 //!
-//! Another run of the load would differ a little, so the recording is played several more times.
-//! - In another run, the scheduler gives tasks to other CPUs. To model this, five plays let the CPUs of a
-//!   node exchange their acts at random, anew in each stretch of the recording (`exchange`).
+//! Another run of the load would differ a little from the recorded run, so the recording is played several
+//! more times.
+//! - In another run, the scheduler gives tasks to other CPUs. To model the scheduler, five plays let the CPUs
+//!   of a node exchange their acts at random, anew in each stretch of the recording (`exchange`).
 //! - If the policy is not the recorded kernel's own, one further play begins with the contents that the
 //!   recorded kernel's page sets had.
 
@@ -40,9 +41,10 @@ use crate::limits::{computed, printed_or_computed};
 /// recording of two seconds, a stretch is 30 to 2 ms long.
 const STRETCHES: [usize; 5] = [64, 128, 256, 512, 1024];
 
-/// The most acts that are played to bring page sets into their steady state. If a recording has more acts,
-/// its last acts are played. The number was chosen: a server with 64 CPUs gets 65 000 acts for each CPU.
-/// About a hundred acts replace the contents of a page set. Recordings of small machines have fewer acts.
+/// Maximum number of acts that are played to bring page sets into their steady state. If a recording has more
+/// acts, its last `STEADY_ACTS_MAX` acts are played. With this maximum, a server with 64 CPUs gets 65 000
+/// acts for each CPU. About a hundred acts replace the contents of a page set. Recordings of small machines
+/// have fewer acts than this maximum.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
 /// A recording that is ready to be played under any policy.
@@ -70,7 +72,7 @@ pub(super) struct Deciding {
     kind: Kind,
     settings: VmSettings,
     rules: Policy,
-    /// The limits in each zone.
+    /// The limits of page sets in each zone.
     limits: Vec<Limits>,
 }
 
@@ -84,7 +86,7 @@ pub(super) struct Forecast {
 }
 
 /// The range of acts that are played to bring page sets into their steady state. `all` is the number of acts.
-/// The range contains all acts, or only the last acts if there are many.
+/// The range contains all acts, or only the last `STEADY_ACTS_MAX` acts of a longer recording.
 fn steady_range(all: usize) -> Range<usize> {
     all.saturating_sub(STEADY_ACTS_MAX)..all
 }
@@ -113,7 +115,7 @@ impl Forecaster<'_> {
         }
     }
 
-    /// The facts that decide the candidate's forecast.
+    /// Returns the facts that decide the candidate's forecast.
     pub(super) fn deciding(&self, candidate: &Candidate) -> Result<Deciding, ReplayError> {
         let machine = self.machine_of(candidate)?;
         let mut rules = rules_in_play(candidate.policy);
@@ -123,7 +125,7 @@ impl Forecaster<'_> {
         let mut limits: Vec<Limits> =
             self.zone_starts(&machine, candidate).iter().map(|start| start.limits).collect();
         if rules.tuning.is_none() {
-            // Without tuning, `high` is its lower limit.
+            // Without tuning, `high` is always `high_min`.
             limits.iter_mut().for_each(|limits| limits.high_max = limits.high_min);
         }
         Ok(Deciding { kind: self.kind(candidate), settings: candidate.settings, rules, limits })
@@ -134,7 +136,7 @@ impl Forecaster<'_> {
         self.kind(candidate) == Kind::Recorded
     }
 
-    /// The number of acts that [`Forecaster::forecast`] plays for this candidate.
+    /// Returns the number of acts that [`Forecaster::forecast`] plays for this candidate.
     pub(super) fn acts(&self, candidate: &Candidate) -> u64 {
         let all = self.load.acts.len();
         if self.is_recorded(candidate) {
@@ -165,7 +167,7 @@ impl Forecaster<'_> {
         self.count(sets, others)
     }
 
-    /// The machine with the candidate's settings.
+    /// Returns the machine with the candidate's settings.
     pub(super) fn machine_of(&self, candidate: &Candidate) -> Result<Cow<'_, Machine>, ReplayError> {
         check(candidate)?;
         if candidate.settings.is_unchanged() {
@@ -202,8 +204,8 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Returns page sets in their steady state: after a play of the recording, or of its last acts if the
-    /// recording is long.
+    /// Returns page sets in their steady state: the state after a play of the recording, or of the last acts
+    /// of a long recording.
     fn steady<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Result<PageSets<'m>, ReplayError> {
         let mut sets = self.empty(machine, candidate);
         self.play(&mut sets, steady_range(self.load.acts.len()), None)?;
@@ -227,7 +229,7 @@ impl Forecaster<'_> {
     }
 
     /// Plays the whole recording, and counts only from the beginning of the window. If `stretches` is given,
-    /// CPUs exchange their acts in this many stretches of the recording.
+    /// CPUs exchange their acts in this number of stretches of the recording.
     fn play_window(&self, sets: &mut PageSets<'_>, stretches: Option<usize>) -> Result<(), ReplayError> {
         let (first, all) = (self.window.first_act(), self.load.acts.len());
         let (nodes, of_all) = (&self.machine.nodes, self.machine.sets());

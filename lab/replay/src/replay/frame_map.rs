@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use crate::memory;
 
-/// Frames per chunk. A chunk has 4 KiB of values, so that a single frame far from all others takes little
-/// memory.
+/// Number of frames in a chunk. A chunk has 4 KiB of values, so that a single frame far from all other frames
+/// takes little memory.
 const CHUNK_FRAMES: usize = 1024;
 
 /// Maximum number of chunks without values that are kept for reuse.
@@ -44,8 +44,8 @@ impl FrameMap {
         Self { start_pfn, chunks, ..Self::default() }
     }
 
-    /// The bytes of all chunks with values, plus one more chunk. `None` unless the map has failed to get
-    /// memory.
+    /// Returns the number of bytes of all chunks with values, plus the bytes of one more chunk. Returns
+    /// `None` unless the map has failed to get memory.
     pub(super) fn wanted_bytes(&self) -> Option<u64> {
         let bytes = ((self.used + 1) * CHUNK_FRAMES * size_of::<Option<NonZeroU32>>()) as u64;
         self.is_short_of_memory.then_some(bytes)
@@ -84,7 +84,7 @@ impl FrameMap {
     }
 
     /// Sets the value of a frame and returns its old value. Frames outside the map are ignored. If memory is
-    /// short, the value is lost, and [`FrameMap::wanted_bytes`] says so.
+    /// short, the value is lost, and [`FrameMap::wanted_bytes`] returns a number from then on.
     #[inline]
     pub(super) fn set(&mut self, pfn: u64, value: NonZeroU32) -> Option<NonZeroU32> {
         let (at, frame) = self.place(pfn)?;

@@ -1,12 +1,12 @@
 //! Guesses the machine of a recording that does not describe its machine. CPUs and frames come from the
-//! events, the rest from Linux's defaults.
+//! events, and all other facts come from Linux's defaults.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
 
 /// Reads a recording to its end and guesses a machine that could have made the recording. The machine has the
-/// CPUs and frames that events name, one node, x86-64's zones, and half of its memory free. A page has 4 KiB
-/// unless `page_size` says otherwise.
+/// CPUs and frames that events name, one node, x86-64's zones, and half of its memory free. A page has
+/// `page_size` bytes, or 4 KiB if `page_size` is `None`.
 ///
 /// # Errors
 /// An error if the recording is damaged.
@@ -35,7 +35,7 @@ fn last_frame(event: &Event) -> u64 {
             | EventKind::MmPagePcpuDrain
             | EventKind::MmPageAllocZoneLocked
     );
-    // A frame beyond 64 TiB is damage, not memory.
+    // A frame above 64 TiB shows that the event is damaged, so ignore this frame.
     event.frame().filter(|pfn| is_block && pfn.0 < 1 << 34).map_or(0, |pfn| pfn.0)
 }
 

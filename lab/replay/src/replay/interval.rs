@@ -17,14 +17,14 @@
 //!   factor of e (2.7). If there are several recordings of the load, the differences between them replace
 //!   this estimate.
 //!
-//! The two constants were chosen with some pairs of recordings, and checked with loads that were not used for
-//! the choice. The example `coverage` measures how often intervals hold the true value. The book's pages
-//! `forecasts` and `guide/advise` have the results.
+//! The constants `SETTING` and `POLICY` were chosen with some pairs of recordings, and checked with loads
+//! that were not used for the choice. The example `coverage` measures how often intervals hold the true
+//! value. The book's pages `forecasts` and `guide/advise` have the results.
 
 use serde::{Deserialize, Serialize};
 
-/// Says how many true values an interval is meant to hold, and how many values intervals held in
-/// measurements.
+/// A sentence for users: the percentage of true values that intervals are meant to hold, and the percentage
+/// that intervals held in measurements.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 83 % of the runs \
 of loads whose repeats agree within 25 %, and 85 % of those of other loads. In trials of settings it held 87 % on a quiet \
 machine, and 55 % on a busy one, where an earlier rule computed it.";
@@ -50,10 +50,12 @@ const POLICY: f64 = 0.15;
 /// The upper half of 20 values that divide a normal distribution into equal parts: its quantiles at 0.525,
 /// 0.575, ... 0.975.
 const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.150, 1.440, 1.960];
-/// Share of all runs below the interval, and also the share above the interval.
+/// The part of all runs whose value lies below the interval. The same part of all runs lies above the
+/// interval.
 const OUTSIDE: f64 = 0.1;
 
-/// An interval that is wider than this factor is too wide for a useful forecast of a count.
+/// If the upper end of an interval is more than this factor times the lower end, the interval is too wide for
+/// a useful forecast of a count.
 const WIDE: f64 = 10.0;
 
 /// The lower and the upper end of an interval. Both ends belong to the interval.
@@ -121,7 +123,8 @@ pub(super) struct Basis {
     /// Number of pages that page sets handed out and took back, summed over the unchanged plays of all
     /// recordings.
     pub(super) asked_pages: u64,
-    /// The pages among `asked_pages` that page sets fetched from a zone or gave back to a zone.
+    /// Number of pages that page sets fetched from a zone or gave back to a zone, summed over the unchanged
+    /// plays of all recordings.
     pub(super) passed_pages: u64,
 }
 
@@ -148,7 +151,7 @@ impl Basis {
     }
 }
 
-/// Standard error of the mean of the counts' logarithms, for at least two counts.
+/// Returns the standard error of the mean of the counts' logarithms, for at least two counts.
 fn deviation_of_mean(counts: &[u64]) -> f64 {
     let logs: Vec<f64> = counts.iter().map(|count| (*count as f64 + 1.0).ln()).collect();
     let n = logs.len() as f64;
@@ -210,8 +213,7 @@ mod tests {
         );
     }
 
-    /// Tests that one play of six does not decide an end of the interval. One of six plays stands for less
-    /// than a tenth of the runs.
+    /// Tests that one play of six does not decide an end of the interval.
     #[test]
     fn one_play_of_six_does_not_set_an_end() {
         let one = Interval::of(&[100], &[100, 100, 100, 100, 100, 900], 0.1);

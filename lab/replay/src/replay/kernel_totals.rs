@@ -1,6 +1,7 @@
 //! The recorded kernel's own counts.
 
-/// A kernel's refills and drains of page sets. `None` stands for a count that was not recorded.
+/// The numbers of a kernel's refills and drains of page sets. `None` stands for a count that was not
+/// recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct KernelTotals {
     /// Number of refills.

@@ -1,8 +1,8 @@
 //! The load of a recording: its acts, and the recorded kernel's decisions between them.
 //!
-//! Only later events show whether a freed block waits in a batch, whether it went past a busy page set, and
-//! which list it went to. When such an event comes, the act of the free is corrected. Corrections make a
-//! second reading of the recording unnecessary.
+//! Only later events show whether a freed block waits in a batch, whether the block went past a busy page
+//! set, and which list the block went to. When such a later event comes, `Reading` corrects the act of the
+//! free. These corrections make a second reading of the recording unnecessary.
 
 mod reading;
 mod remainder;
@@ -29,30 +29,32 @@ pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
     pub(super) times_ns: Portions<u64, 8>,
-    /// Acts that balance the load's allocations and frees. These acts are played between two repetitions of
-    /// the load.
+    /// Acts that make up for the difference between the load's allocations and frees. A replay plays these
+    /// acts between two repetitions of the load.
     pub(super) remainder: Vec<Act>,
-    /// The recorded kernel's decisions.
+    /// The refills and drains of the recorded kernel, in the order of the recording.
     pub(super) decisions: Portions<Decided, 16>,
-    /// Blocks that the recorded kernel moved between zones and lists, in order.
+    /// The moves of blocks between zones and lists of page sets by the recorded kernel, in the order of the
+    /// recording.
     pub(super) moves: Portions<Moved, 16>,
     /// Number of events read.
     pub(super) events: u64,
-    /// Which kinds of events were recorded.
+    /// The kinds of events that were recorded.
     pub(super) recorded: RecordedKinds,
     /// Events that the replay leaves out, by reason.
     pub(super) unreplayed: Unreplayed,
-    /// Number of allocations, pages of bulk allocations included.
+    /// Number of allocations. Each page of a bulk allocation counts as one allocation.
     pub(super) allocs: u64,
     pub(super) frees: u64,
     /// Number of frees of pages whose allocation the recording does not show.
     pub(super) unmatched_frees: u64,
-    /// Number of pages that were freed twice in a row. Each of these pages was allocated between the two
-    /// frees, without an event.
+    /// Number of frees of a frame that an earlier event had already freed. The kernel allocated the frame
+    /// between the two frees, without an event.
     pub(super) unseen_allocs: u64,
-    /// Number of blocks that were allocated as a whole and freed page by page, one directly after the other.
+    /// Number of blocks that were freed with one event for each page.
     pub(super) split_blocks: u64,
-    /// Number of pages for the stacks of forked tasks, if their allocations have no events.
+    /// Number of pages that `Reading` allocates for the stacks of forked tasks. The number is 0 if bulk
+    /// allocations were recorded.
     pub(super) stack_pages: u64,
     /// Number of frees that went past a busy page set.
     pub(super) diverted_frees: u64,
@@ -60,27 +62,27 @@ pub(super) struct PageSetLoad {
     pub(super) tick_interval_s: Option<u32>,
 }
 
-/// Whether the time of each act is kept. A time takes as much memory as an act.
+/// Whether a `PageSetLoad` keeps the time of each act. The time of an act takes eight bytes, as the act does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Keep,
     Forget,
 }
 
-/// A decision of the recorded kernel.
+/// A refill or a drain of the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decided {
-    /// The index of the act that follows the decision.
+    /// The index of the act that follows the refill or drain.
     pub(super) before: u32,
-    /// The page set.
+    /// The index of the page set.
     pub(super) set: u32,
     pub(super) pages: u32,
     /// The kind of the blocks that were fetched; `None` for a drain.
     pub(super) refill: Option<BlockKind>,
 }
 
-/// Blocks that the recorded kernel moved into one list of a page set. The number is negative if the blocks
-/// left the list.
+/// A move of blocks by the recorded kernel between a zone and one list of a page set. `blocks` is the number
+/// of blocks that entered the list. If the blocks left the list, `blocks` is negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     /// The index of the act that follows the move.
@@ -90,7 +92,8 @@ pub(super) struct Moved {
     pub(super) blocks: i32,
 }
 
-/// Maximum number of portions of decisions in memory, and of moves: 16 MiB each.
+/// Maximum number of portions in memory of the list `decisions`, and of the list `moves`. For each list,
+/// these portions take 16 MiB.
 const DECISIONS_IN_MEMORY_MAX: usize = 8;
 
 impl Stored<16> for Decided {
@@ -134,14 +137,15 @@ fn parted(bytes: [u8; 16]) -> [u32; 4] {
 }
 
 impl PageSetLoad {
-    /// Reads a recording to its end. `progress` receives the number of events read, and may end the reading.
+    /// Reads a recording to its end. `progress` receives the number of events read. An error of `progress`
+    /// ends the reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         machine: &Machine,
         times: Times,
         mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
     ) -> Result<Self, ReplayError> {
-        // The search reads a text ahead, perhaps to its end.
+        // The search for ticks reads a recording in text form ahead, perhaps to its end.
         let mut going = Ok(());
         let ticks = Ticks::find(reader, &machine.layout, &mut || {
             if going.is_ok() {
@@ -170,7 +174,7 @@ impl PageSetLoad {
         Ok(load)
     }
 
-    /// Copies the times of the acts of `range`.
+    /// Copies the times of the acts with the indices of `range` to `times_ns`.
     pub(super) fn times(&self, range: Range<usize>, times_ns: &mut Vec<u64>) -> Result<(), ReplayError> {
         times_ns.clear();
         let copied = self.times_ns.each(range, |times| {

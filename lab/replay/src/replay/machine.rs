@@ -7,7 +7,7 @@ use pageset_trace::{Layout, ZoneDescription};
 
 use super::error::ReplayError;
 
-/// Largest number of page sets of a machine. In a play of each policy, a page set takes half a kibibyte.
+/// Maximum number of page sets of a machine. In a play of each policy, a page set takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
 
 /// A machine that has been checked.
@@ -17,7 +17,7 @@ pub(super) struct Machine {
     /// The zones with memory, by node and kind. The kernel visits zones in this order.
     pub(super) zones: Vec<ZoneDescription>,
     spans: Vec<Range<u64>>,
-    /// Node of each CPU.
+    /// The node of each CPU.
     pub(super) nodes: Vec<u16>,
     is_online: Vec<bool>,
 }
@@ -43,13 +43,13 @@ impl Machine {
         Ok(Self { layout, zones, spans, nodes, is_online })
     }
 
-    /// Whether the machine has this CPU, and the CPU is online.
+    /// Whether the CPU `cpu` exists and is online.
     #[inline]
     pub(super) fn has_cpu(&self, cpu: u16) -> bool {
         self.is_online.get(usize::from(cpu)).is_some_and(|is_online| *is_online)
     }
 
-    /// One more than the last CPU's number.
+    /// One more than the number of the last CPU.
     pub(super) fn cpus(&self) -> usize {
         self.nodes.len()
     }

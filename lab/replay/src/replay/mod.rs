@@ -71,10 +71,11 @@ pub struct ReplayOptions {
     /// The candidates to replay, in the order of the rows. The first row is the base that the other rows are
     /// compared with.
     pub candidates: Vec<Candidate>,
-    /// The machine to replay on, instead of the recording's own.
+    /// The machine that replaces the recorded machine in the replay.
     pub machine: Option<Layout>,
-    /// The number of CPUs that share the machine's memory: the recorded CPUs, and added CPUs that stay idle.
-    /// With more CPUs, each CPU's share of the watermark is smaller, and so is the limit of its page sets.
+    /// The number of CPUs of the machine that is replayed on: the recorded CPUs, and added CPUs that stay
+    /// idle. With more CPUs, each CPU's share of the watermark is smaller, and so the limit of each page set
+    /// is smaller.
     pub cpus: Option<u32>,
     /// A flag that ends the replay with [`ReplayError::Cancelled`] if the caller sets it.
     pub cancel: Arc<AtomicBool>,
@@ -89,12 +90,13 @@ pub struct Replay {
     pub events: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
-    /// Which kinds of events were recorded.
+    /// The kinds of events that were recorded.
     #[serde(skip)]
     pub recorded: RecordedKinds,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
-    /// Work that the replay adds. This work has no events of its own, but other events show that it happened.
+    /// Work that the replay adds. This work has no events of its own, but other events show that the work
+    /// happened.
     pub unseen: Unseen,
     /// Seconds between two ticks of a CPU, if the recording has no events of ticks.
     pub tick_interval_s: Option<u32>,
@@ -105,7 +107,7 @@ pub struct Replay {
     /// The *own row*: the replay under the recorded kernel's policy and settings. `None` if this policy is
     /// not known, or if the replay is for a different machine.
     pub own: Option<Outcome>,
-    /// One row per candidate, in the order asked for.
+    /// One row for each candidate, in the order of [`ReplayOptions::candidates`].
     pub outcomes: Vec<Outcome>,
     /// Warnings in words: facts that the recording lacks, and the part of the recording that is replayed.
     pub warnings: Vec<String>,
@@ -117,9 +119,9 @@ pub struct Replay {
 /// The memory that a replay took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes of all acts.
+    /// Number of bytes of all acts.
     pub acts_bytes: u64,
-    /// Bytes of the acts in a file. Acts go to a file if there are many acts or memory is short.
+    /// Number of bytes of the acts in a file. Acts go to a file if there are many acts or memory is short.
     pub file_bytes: u64,
     /// How many plays ran at the same time. `None` if memory sufficed for one play on each CPU.
     pub plays_at_once: Option<usize>,
@@ -164,7 +166,7 @@ fn visits_beside(off_percent: f64) -> String {
     }
 }
 
-/// With fewer zone visits than this, chance decides, so a comparison shows little.
+/// If there are fewer zone visits than this number, chance decides about them, so a comparison shows little.
 pub const FEW_VISITS: u64 = 20;
 /// The largest difference in percent between a kernel and the replay under its own policy. If the difference
 /// is larger, a forecast cannot be trusted.
@@ -173,16 +175,17 @@ pub const FAR_OFF_PERCENT: f64 = 25.0;
 /// Progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Events read so far.
+    /// Number of events read so far.
     Read(u64),
-    /// Allocations and frees played so far, in all plays of all candidates, and their number in the end.
+    /// Number of allocations and frees played so far, in all plays of all candidates, and this number at the
+    /// end of the replay.
     Played(u64, u64),
 }
 
 /// Replays a recording under each candidate. The recording is read once, and several candidates are played at
 /// the same time. Each allocation and free takes eight bytes. At most 96 MiB of these bytes stay in memory,
-/// and the other bytes go to a file. Sums of allocations and frees take up to 32 MiB more. `progress` gets
-/// the number of events read, and then the number of allocations and frees played.
+/// and the other bytes go to a file. Bundles of allocations and frees take at most 32 MiB more. `progress`
+/// gets the number of events read, and then the number of allocations and frees played.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
@@ -291,7 +294,7 @@ impl ReadRecording {
     }
 }
 
-/// A recording that was replayed under every candidate.
+/// The result of a replay of one recording under every candidate.
 struct Played {
     /// The replay without its outcomes.
     replay: Replay,
@@ -324,13 +327,13 @@ impl Played {
         let on_few = |work: &mut (dyn FnMut() -> Result<Forecasts, ReplayError> + Send)| match plays {
             Some(plays) => match rayon::ThreadPoolBuilder::new().num_threads(plays).build() {
                 Ok(pool) => pool.install(work),
-                // Use one thread if memory does not suffice for more.
+                // Use one thread if memory does not suffice for further threads.
                 Err(_) => work(),
             },
             None => work(),
         };
         let (own, forecasts) = on_few(&mut || {
-            // Candidates that decide alike in this recording are played once.
+            // Play candidates with the same deciding facts (`Deciding`) only once.
             let mut groups: Vec<(Candidate, Vec<usize>)> = Vec::new();
             let deciding = options.candidates.iter().map(|candidate| forecaster.deciding(candidate));
             let deciding = deciding.collect::<Result<Vec<_>, ReplayError>>()?;
@@ -398,8 +401,9 @@ impl Played {
     /// Returns an error unless `other` is a repeat of this recording.
     fn expect_repeat(&self, other: &Self, info: &TraceInfo) -> Result<(), ReplayError> {
         let (ours, theirs) = (&self.replay.machine, &other.replay.machine);
-        // Compare `present`, which is the same at each boot. `managed` differs a little, because a kernel
-        // keeps more or less memory for itself.
+        // Compare the zones' `present` pages, because their number is the same at each boot. `managed` may
+        // differ from boot to boot, because a kernel does not always keep the same amount of memory for
+        // itself.
         let memory =
             |machine: &Layout| -> Vec<u64> { machine.zones.iter().map(|zone| zone.present).collect() };
         let settings = VmSettings::between(ours, theirs);

@@ -41,7 +41,8 @@ pub struct Outcome {
     pub pcp_pages_peak: u64,
     /// Number of pages in page sets at the end.
     pub pcp_pages_end: u64,
-    /// Number of pages in page sets after a minute without work.
+    /// Number of pages in page sets after a minute without allocations and frees, which the replay simulates
+    /// after the end.
     pub pcp_pages_idle: u64,
     /// 80 % intervals. [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often measured values were in
     /// 80 % intervals. `None` if the recording does not show its kernel's decisions, because the error of the
@@ -121,20 +122,21 @@ impl Outcome {
         }
     }
 
-    /// The number of visits to zones: refills and drains.
+    /// Returns the number of zone visits: refills and drains.
     #[must_use]
     pub fn visits(&self) -> u64 {
         self.refills + self.drains
     }
 
-    /// Share of allocations that a page set served without its zone, in percent; `None` without allocations.
+    /// Returns the share of allocations that a page set served without its zone, in percent. Returns `None`
+    /// if there were no allocations.
     #[must_use]
     pub fn hit_percent(&self) -> Option<f64> {
         (self.allocs > 0).then(|| 100.0 * self.pcp_hits as f64 / self.allocs as f64)
     }
 
-    /// Pages that left or entered a zone, divided by the number of times that a zone's lock was taken. `None`
-    /// if no lock was taken.
+    /// Returns the number of pages that left or entered a zone, divided by the number of times that a zone's
+    /// lock was taken. `None` if no lock was taken.
     #[must_use]
     pub fn pages_per_acquisition(&self) -> Option<f64> {
         let moved = self.refilled_pages + self.drained_pages + self.direct_pages;

@@ -1,5 +1,5 @@
 //! A machine's page sets under one policy. These page sets decide as the core's page sets do, but their lists
-//! hold only the number of blocks. A play therefore needs no memory for frames.
+//! hold only the number of blocks. A play needs no memory for frames, because lists have no frames.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::totals::Totals;
 use crate::limits::has_large_slice;
 use crate::pressure::ZonePressure;
 
-/// Maximum bytes of one page set with its totals.
+/// Maximum number of bytes of one page set with its totals.
 pub(super) const SET_BYTES: usize = size_of::<PageSet>() + 64;
 
 /// The page sets of a machine during a play.
@@ -29,7 +29,7 @@ pub(super) struct PageSets<'m> {
     totals: Totals,
     /// For each CPU, the recorded seconds since the CPU's last tick in this play.
     since_tick_s: Vec<u32>,
-    /// Seconds between two ticks in the recording, and in this play.
+    /// Seconds between two ticks in the recording, and seconds between two ticks in this play.
     tick_s: (u32, u32),
 }
 
@@ -40,9 +40,9 @@ struct ZoneSets {
     /// number become 0.
     outside: u64,
     pressure: ZonePressure,
-    /// Pages that are free or in page sets when the recording begins.
+    /// Number of pages that are free or in page sets when the recording begins.
     idle_before: i64,
-    /// The number that the kernel gives the zone.
+    /// The kernel's index of the zone.
     index: usize,
     node: u16,
 }
@@ -112,7 +112,8 @@ impl<'m> PageSets<'m> {
 
     /// Sets the interval of ticks in the recording, and the interval of ticks in this play.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
-        // Treat an interval of more than an hour as an hour, because ticks hardly ever come in both cases.
+        // Treat an interval of more than an hour as an hour, because in a recording, ticks of both intervals
+        // hardly ever come.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
@@ -223,8 +224,8 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// Plays all acts of a bundle in one step. If an act could cause a refill or drain, plays nothing and
-    /// returns false.
+    /// Plays all acts of a bundle in one step. If an act of the bundle could cause a refill or drain, plays
+    /// nothing and returns false.
     fn pass(&mut self, bundles: &Bundles, bundle: &Bundle, place: impl Fn(u32) -> u32) -> bool {
         let sets = bundles.sets_of(bundle);
         if !sets.iter().all(|of| self.can_pass(place(of.at) as usize, of, bundles.lists_of(of))) {
@@ -277,7 +278,7 @@ impl<'m> PageSets<'m> {
         }
         let number = |list: &OfList| self.policy.lists.list(list.block.order(), list.block.migratetype());
         lists.iter().enumerate().all(|(at, list)| {
-            // Several migratetypes of a high order may share a list.
+            // Blocks of several migratetypes of a high order may be on one list.
             let earlier = lists[..at].iter().filter(|earlier| number(earlier) == number(list));
             let needed = earlier.fold(u32::from(list.needed), |sum, list| sum + u32::from(list.needed));
             number(list).is_some_and(|number| set.pcp.has_blocks(number, needed))
@@ -635,8 +636,8 @@ mod tests {
         let acts: Vec<Act> = freed.into_iter().chain(taken).collect();
         let v5 = *Policy::named("linux-4.9-highorder-v5").unwrap();
         assert_bundles_change_nothing(v5, [start(100, 30_000); 2], &acts, 3, false);
-        // The zone is at its watermark before the first allocation, which takes a page that the page set
-        // holds.
+        // The zone is at its watermark before the first allocation, and this allocation takes a page that the
+        // page set holds.
         let acts = runs(&[(ActKind::Free, 0, 5), (ActKind::Alloc, 0, 5)]);
         assert_bundles_change_nothing(LINUX_6_12, [start(100, 150); 2], &acts, 5, false);
         // The count of recently freed pages is at its maximum, and is halved.

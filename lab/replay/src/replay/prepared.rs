@@ -29,8 +29,8 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Reads a recording to its end, for plays on its own machine or on `other_machine`. If `cpus` is given,
-    /// added idle CPUs share the machine's memory. `progress` receives the number of events read, and may end
-    /// the reading.
+    /// added idle CPUs share the machine's memory. `progress` receives the number of events read. An error of
+    /// `progress` ends the reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         (other_machine, cpus): (Option<Layout>, Option<u32>),
@@ -71,7 +71,7 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// Makes a player of the recording, which stops when `cancel` is set. The player plays each of these
+    /// Makes a player of the recording. The player stops when `cancel` is set. The player plays each of these
     /// bundles of acts in one step where it can. `progress` receives the number of acts in each portion that
     /// was played.
     pub(super) fn forecaster<'r>(

@@ -20,10 +20,10 @@ pub(super) const LISTS_MAX: usize = 16;
 /// Index of the list of movable pages of order 0 in every scheme. Source: spec §2.1.
 const MOVABLE_PAGES: usize = 1;
 
-/// One page set when the recording begins.
+/// The contents of one page set when the recording begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetStart {
-    /// Blocks on each list.
+    /// Number of blocks on each list.
     pub(super) lists: [i32; LISTS_MAX],
     /// The limit of the page set, in pages. `None` if the limit is not known.
     pub(super) high: Option<i32>,
@@ -33,7 +33,7 @@ pub(super) struct SetStart {
 /// The contents of one page set while the events are read.
 #[derive(Clone, Debug, Default)]
 struct Tracked {
-    /// Blocks that each list gained since the beginning.
+    /// Number of blocks that each list gained since the beginning of the recording.
     balance: [i32; LISTS_MAX],
     /// The lowest value of `balance` for each list so far.
     least: [i32; LISTS_MAX],
@@ -45,9 +45,9 @@ struct Tracked {
 
 impl SetStart {
     /// Distributes pages that no refill explains over the lists whose contents at the beginning are unknown.
-    /// Lists of order 0 are filled first. Of the lists of order 0, the list of movable pages is first,
-    /// because most pages are movable. Lists of higher orders follow. Lists of huge pages are last, because
-    /// few loads have huge pages.
+    /// The list of movable pages of order 0 is filled first, because most pages are movable. The other lists
+    /// of order 0 are next, and lists of higher orders follow. Lists of huge pages are last, because few
+    /// loads have huge pages.
     fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
         let scheme = policy.lists;
         let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();
@@ -165,7 +165,7 @@ impl Tracked {
     /// Handles a refill of a list. The caller has already added the blocks to the list.
     fn refilled(&mut self, list: usize, pages: u32, block_pages: u32) {
         let blocks = (pages / block_pages) as i32;
-        // A single block need not be a refill: the block may have gone past a busy page set.
+        // A run of a single block need not be a refill: the block may have gone past a busy page set.
         if blocks > 1 {
             let before = (blocks - self.balance[list]).max(0);
             self.known[list].get_or_insert(before);

@@ -28,11 +28,11 @@ pub struct Step {
     pub zone: usize,
     /// The page set's CPU.
     pub cpu: u32,
-    /// Pages that the page set holds.
+    /// Number of pages that the page set holds.
     pub count: i32,
     /// The page set's limit, in pages.
     pub high: i32,
-    /// The decision, if there was one.
+    /// The decision of the page set in this step. `None` if the step needed no refill or drain.
     pub made: Option<Made>,
 }
 
@@ -43,7 +43,7 @@ pub enum Made {
     Refill {
         /// How many.
         pages: u64,
-        /// Size class of the blocks.
+        /// The order of the blocks.
         order: Order,
         /// The type of the blocks.
         migratetype: MigrateType,
@@ -52,7 +52,7 @@ pub enum Made {
     Drain {
         /// How many.
         pages: u64,
-        /// Why.
+        /// The reason for the drain.
         reason: DrainReason,
     },
 }
@@ -85,7 +85,7 @@ impl Steps {
         Ok(Self { prepared })
     }
 
-    /// Node and kind of each zone.
+    /// Returns the node and kind of each zone.
     pub fn zones(&self) -> impl Iterator<Item = (u16, ZoneKind)> {
         self.prepared.machine.zones.iter().map(|zone| (zone.node, zone.kind))
     }

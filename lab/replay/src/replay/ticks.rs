@@ -1,5 +1,5 @@
-//! Finds the ticks of a replay. Ticks come from the recording's events. If the recording has no events of
-//! ticks, all ticks come from the clock.
+//! Finds the ticks of a replay. If the recording has events of ticks, all ticks come from these events. If
+//! the recording has no events of ticks, all ticks come from the clock.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
@@ -7,8 +7,8 @@ use pageset_trace::{Event, Layout, TraceError, TraceReader};
 use super::act::Act;
 use super::load::PageSetLoad;
 
-/// The most ticks that are played after a pause in the events. After this many ticks all page sets are idle,
-/// so more ticks would change nothing.
+/// Maximum number of ticks of each CPU that are played after a pause in the events. After this number of
+/// ticks all page sets are idle, so further ticks would change nothing.
 const MOST_INTERVALS: u32 = 100;
 
 /// The periodic work of the CPUs.

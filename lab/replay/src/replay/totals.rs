@@ -19,10 +19,11 @@ pub(super) struct Totals {
     pub(super) drain_holds: u64,
     pub(super) direct_blocks: u64,
     pub(super) direct_pages: u64,
-    /// The number of pages in each page set now. The next two fields have the current and the largest sum of
-    /// these numbers.
+    /// The number of pages in each page set now.
     held: Vec<i32>,
+    /// The current sum of the numbers in `held`.
     held_now: i64,
+    /// The largest sum of the numbers in `held` since the last call of `begin`.
     held_peak: i64,
 }
 
@@ -67,7 +68,7 @@ impl Totals {
     }
 
     /// Notes the number of pages that a page set holds after a bundle. The caller has already noted the
-    /// largest number within the bundle.
+    /// largest number of pages within the bundle.
     #[inline]
     pub(super) fn note_held_after(&mut self, set: usize, pages: i32) {
         self.held_now += i64::from(pages - std::mem::replace(&mut self.held[set], pages));

@@ -83,7 +83,7 @@ impl VmSettings {
         Ok(())
     }
 
-    /// The settings of `other` that differ from the settings of `machine`.
+    /// Returns the settings of `other` that differ from the settings of `machine`.
     #[must_use]
     pub fn between(machine: &Layout, other: &Layout) -> Self {
         let (from, to) = (&machine.sysctls, &other.sysctls);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::load::PageSetLoad;
 use super::machine::Machine;
 
-/// A page set matters if at least one act in this many is for this page set.
+/// A page set matters if at least one act in `PART_THAT_MATTERS` acts is for this page set.
 const PART_THAT_MATTERS: usize = 100;
 
 /// The part of a recording that is counted. The window ends with the recording.
@@ -17,8 +17,9 @@ pub struct Window {
     pub skipped: u64,
     /// The window's part of all acts, from 0 to 1.
     pub share: f64,
-    /// Whether the contents of the page sets at the window's beginning are known. The contents are known from
-    /// the recorded state of the machine, or if each page set that matters was refilled or drained before.
+    /// Whether the contents of the page sets at the window's beginning are known. The contents are known if
+    /// the recording has the state of the machine at its beginning, or if each page set that matters was
+    /// refilled or drained before the window.
     pub is_start_known: bool,
 }
 
@@ -26,7 +27,7 @@ impl Window {
     /// The window of a recording without the kernel's decisions: the whole recording.
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
-    /// Finds the window. If the contents of page sets at the beginning are known, the window is the whole
+    /// Returns the window. If the contents of page sets at the beginning are known, the window is the whole
     /// recording. If the contents are not known, the window begins when each page set that matters has been
     /// refilled or drained.
     pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {

@@ -26,9 +26,9 @@ pub struct Samples {
 pub struct CpuSamples {
     /// The CPU.
     pub cpu: u32,
-    /// Pages held.
+    /// The number of pages that the CPU's page sets hold.
     pub held: Extremes,
-    /// The limit `high`.
+    /// The sum of the limits `high` of the CPU's page sets.
     pub limit: Extremes,
 }
 
@@ -39,7 +39,7 @@ pub struct ZoneSamples {
     pub node: u16,
     /// The kind of the zone.
     pub kind: ZoneKind,
-    /// Free pages.
+    /// The number of free pages of the zone.
     pub free: Extremes,
     /// Watermarks when the recording began: min, low and high; `None` if the state of the zones is not
     /// recorded.
@@ -105,7 +105,7 @@ impl Samples {
         peak
     }
 
-    /// Whether there are no samples.
+    /// Whether the recording has no samples.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.cpus.is_empty()

@@ -9,20 +9,20 @@ use pageset_core::{NR_ORDERS, Order, Pfn};
 
 use crate::memory;
 
-/// Frames in a chunk.
+/// Number of frames in a chunk.
 const CHUNK_FRAMES: usize = 1024;
 const _: () = assert!(CHUNK_FRAMES >= 1 << pageset_core::MAX_ORDER);
 
-/// Smallest number of chunks at which the table is searched for chunks without blocks.
+/// Minimum number of chunks at which the table is searched for chunks without blocks.
 const SWEEP_MIN: usize = 256;
 
-/// Bytes of one chunk, for the comparison with the memory limit.
+/// Number of bytes of one chunk, for the comparison with the memory limit.
 pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of::<u32>())) as u64;
 
 /// A block whose allocation the recording shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// When the block was allocated.
+    /// The time of the block's allocation.
     pub(super) since_ns: u64,
     /// The CPU that allocated the block.
     pub(super) cpu: u16,
@@ -68,7 +68,7 @@ struct Chunk {
     /// For the first frame of a block: the CPU that allocated the block, and the block's order plus 1. All
     /// other frames have 0.
     tags: Box<[u32; CHUNK_FRAMES]>,
-    /// Blocks of each order that begin in this chunk.
+    /// For each order, the number of blocks that begin in this chunk.
     live: [u16; NR_ORDERS],
 }
 
@@ -107,7 +107,7 @@ impl LiveBlocks {
         }
     }
 
-    /// Blocks that are still allocated, by order.
+    /// Returns the number of blocks that are still allocated, by order.
     pub(super) fn live(&self) -> [u64; NR_ORDERS] {
         let mut sums = [0; NR_ORDERS];
         for chunk in &self.chunks {

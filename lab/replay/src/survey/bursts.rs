@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::log2::Log2Counts;
 
-/// Length of the intervals that are searched for the highest rate.
+/// Length of the intervals that are searched for the highest rate, in nanoseconds.
 const WINDOW_NS: u64 = 1_000_000;
 
 /// Runs of allocations and runs of frees. A run is a series of one kind of event on one CPU.
@@ -15,7 +15,8 @@ pub struct Bursts {
     pub allocations: Runs,
     /// Runs of frees, in pages.
     pub frees: Runs,
-    /// The most allocations and frees of all CPUs within one millisecond of the recording's clock.
+    /// The largest number of allocations and frees of all CPUs within one millisecond of the recording's
+    /// clock.
     pub peak_per_ms: u64,
     /// The beginning of the millisecond with the most allocations and frees.
     pub peak_at_ns: u64,
@@ -24,11 +25,11 @@ pub struct Bursts {
 /// All runs of one kind of event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Runs {
-    /// Pages in each run.
+    /// The distribution of the numbers of pages in a run.
     pub pages: Log2Counts,
     /// The CPU of the longest run.
     pub longest_cpu: u16,
-    /// When the longest run began.
+    /// The time when the longest run began.
     pub longest_at_ns: u64,
 }
 

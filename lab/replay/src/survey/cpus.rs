@@ -1,7 +1,8 @@
 //! Counts blocks by the CPU that allocated the block and the CPU that freed the block.
 
-/// The most CPUs that have a row and a column in the matrix. With more CPUs, the matrix would take more than
-/// 32 MiB. `beyond_matrix` counts blocks that a CPU with this number or a higher number allocated or freed.
+/// Maximum number of CPUs that have a row and a column in the matrix. With more CPUs, the matrix would take
+/// more than 32 MiB. `beyond_matrix` counts blocks that a CPU with this number or a higher number allocated
+/// or freed.
 pub const MATRIX_CPUS_MAX: usize = 2048;
 
 /// Counts of blocks by allocating CPU and freeing CPU. Blocks that were allocated before the recording are
@@ -10,7 +11,8 @@ pub const MATRIX_CPUS_MAX: usize = 2048;
 pub struct Cpus {
     /// Each CPU's totals, by number, up to the last CPU with an event.
     pub each: Vec<CpuTotals>,
-    /// Blocks by allocating CPU, then by freeing CPU. A row has no entries after its last entry above 0.
+    /// The number of blocks for each allocating CPU (row) and each freeing CPU (column). A row has no entries
+    /// after its last entry above 0.
     pub matrix: Vec<Vec<u64>>,
     /// Number of blocks that were allocated or freed by a CPU with the number [`MATRIX_CPUS_MAX`] or a higher
     /// number.
@@ -46,7 +48,7 @@ impl Cpus {
         &mut self.each[cpu]
     }
 
-    /// Counts a block that is freed, by the CPU that allocated it and the CPU that frees it.
+    /// Counts a block that is freed, by the CPU that allocated the block and the CPU that frees the block.
     #[inline]
     pub(super) fn freed(&mut self, from: u16, to: u16, pages: u64) {
         if from == to {

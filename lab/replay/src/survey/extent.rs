@@ -2,7 +2,7 @@
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceInfo};
 
-/// If a recording of a whole machine has this many events, more than one thread caused them.
+/// If a recording of a whole machine has this number of events, more than one thread caused the events.
 const EVENTS_MIN: u64 = 100;
 
 /// The first words of a recorder's note that only some CPUs were recorded.

@@ -35,8 +35,8 @@ pub struct Group {
     pub totals: TaskTotals,
 }
 
-/// The first letters of the names of kernel threads that run work items of any kind. The rest of such a name
-/// does not show the kind of work, so all these threads form one group.
+/// The first letters of the names of kernel threads that run work items of any kind. The other letters of a
+/// worker's name do not show the kind of work, so all workers form one group.
 const KERNEL_WORKERS: &str = "kworker/";
 
 impl Who {

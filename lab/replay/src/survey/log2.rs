@@ -9,9 +9,9 @@ const BUCKETS: usize = 65;
 /// How many values of each bit length occurred, with the sum and the largest value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log2Counts {
-    /// Bucket 0 counts zeros; bucket n counts values of n bits.
+    /// Bucket 0 counts the value 0, and bucket n counts values of n bits.
     counts: [u64; BUCKETS],
-    /// Sum of all values. If the sum is too large for the type, this is the type's largest number.
+    /// Sum of all values. If the sum is too large for a `u64`, the field is the largest `u64`.
     pub sum: u64,
     /// Largest value; 0 without values.
     pub max: u64,
@@ -51,7 +51,7 @@ impl Log2Counts {
         used.map(|(bits, count)| (if bits == 0 { 0 } else { 1 << (bits - 1) }, *count))
     }
 
-    /// The ranges, in the form that the histogram needs.
+    /// Returns the ranges of values, in the form that a printed histogram needs.
     #[must_use]
     pub fn histogram(&self) -> Histogram {
         let mut histogram = Histogram::new();

@@ -75,9 +75,9 @@ impl Default for SurveyOptions {
 pub struct Survey {
     /// Number of events read.
     pub events: u64,
-    /// Events by kind.
+    /// The number of events of each kind.
     pub kinds: [(EventKind, u64); EventKind::COUNT],
-    /// Which kinds of events were recorded.
+    /// The kinds of events that were recorded.
     pub recorded: RecordedKinds,
     /// Whether the events cover the whole machine.
     pub extent: Extent,
@@ -93,7 +93,7 @@ pub struct Survey {
     pub lifetimes: Lifetimes,
     /// Runs of allocations and of frees.
     pub bursts: Bursts,
-    /// The kernel's own work.
+    /// The kernel's own work: for example refills, drains and waits.
     pub kernel: Kernel,
     /// Totals of each task.
     pub who: Who,
@@ -191,8 +191,9 @@ impl Counter {
         }
     }
 
-    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
-    /// is compiled with the optimisation level of the crate that calls it.
+    /// Counts the events of a block. This function is not generic, so that the compiler uses this crate's
+    /// optimisation level. For a generic function, the compiler uses the optimisation level of the calling
+    /// crate.
     fn record_all(&mut self, events: &[Event]) {
         self.time.record(events);
         events.iter().for_each(|event| self.record(event));

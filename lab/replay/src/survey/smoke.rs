@@ -37,7 +37,8 @@ fn survey_of(left: Vec<Event>) -> Survey {
     survey(&mut reader, &options, |_| ()).expect("expected no error when events in memory are read")
 }
 
-/// Any event. Most events have one of a few frames and CPUs, so that several events concern the same block.
+/// Generates any event. Most events have one of a few frames and CPUs, so that several events are about the
+/// same block.
 fn event() -> impl Strategy<Value = Event> {
     let frame =
         prop_oneof![20 => 0_u64..64, 2 => (0_u64..8).prop_map(|chunk| chunk << 12), 1 => any::<u64>()];

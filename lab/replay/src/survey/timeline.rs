@@ -11,9 +11,9 @@ use super::Survey;
 /// The largest number of intervals of all CPUs together, unless `INTERVALS_MIN` requires more. More intervals
 /// would make the report too large, and would not be visible in its picture.
 const CELLS_MAX: usize = 80_000;
-/// The largest number of intervals of one CPU. A screen is not wide enough for more intervals.
+/// Maximum number of intervals of one CPU. A screen is not wide enough for more intervals.
 const INTERVALS_MAX: usize = 1000;
-/// The smallest number of intervals of one CPU, for any number of CPUs.
+/// Minimum number of intervals of one CPU, for any number of CPUs.
 const INTERVALS_MIN: usize = 16;
 
 /// Zone visits and waits of the CPUs over time.
@@ -25,8 +25,8 @@ pub struct Timeline {
     pub interval_ns: u64,
     /// Number of intervals.
     pub intervals: usize,
-    /// The timelines, by CPU. A CPU without refills has an empty list of refills. Lists of drains and waits
-    /// are empty in the same way.
+    /// The timelines, by CPU. A CPU without refills has an empty list of refills. The lists of drains and
+    /// waits are also empty for a CPU without drains or waits.
     pub cpus: Vec<CpuTimeline>,
 }
 
@@ -83,8 +83,9 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
-    /// is compiled with the optimisation level of the crate that calls it.
+    /// Counts the events of a block. This function is not generic, so that the compiler uses this crate's
+    /// optimisation level. For a generic function, the compiler uses the optimisation level of the calling
+    /// crate.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }

@@ -10,9 +10,9 @@ use pageset_trace::{Decision, Event, EventKind, Party, TraceInfo};
 
 use super::zone_lock::CallerWaits;
 
-/// Largest number of tasks that have separate totals. All further tasks share one total.
+/// Maximum number of tasks that have separate totals. All further tasks have one total together.
 const TASKS_MAX: usize = 1 << 20;
-/// The number of recently used tasks that are found fast, without a search.
+/// Number of entries of the table `recent`. A task in this table is found without a search.
 const RECENT: usize = 64;
 
 /// Totals of one or more tasks. A total is also 0 if its events were not recorded.

@@ -1,9 +1,9 @@
 //! Measures how long CPUs held zone locks, and how long CPUs waited for zone locks.
 //!
 //! An event has a lock's address, but not its name. The functions of a recorded call chain show whether the
-//! lock is a zone lock, and which caller waited for it. Without a call chain, the next event of the waiting
-//! task decides. If this event moves a block to or from a free list, the lock was a zone lock. A lock is
-//! either always or never a zone lock. If only some of a lock's waits without a call chain are followed by
+//! lock is a zone lock, and which caller waited for the lock. Without a call chain, the next event of the
+//! waiting task decides. If this event moves a block to or from a free list, the lock was a zone lock. A lock
+//! is either always or never a zone lock. If only some of a lock's waits without a call chain are followed by
 //! such an event, the majority of these waits decides.
 
 use std::collections::HashMap;
@@ -12,13 +12,14 @@ use pageset_trace::{Caller, Event, EventKind, LockWait};
 
 use super::who::TaskSlot;
 
-/// Largest number of locks that are counted separately. No kernel has so many contended locks, but a damaged
-/// or malicious recording may name more.
+/// Maximum number of locks that are counted separately. No kernel has so many contended locks, but a damaged
+/// or malicious recording may name more locks.
 const LOCKS_MAX: usize = 64 << 10;
 /// Two blocks that a task moves within this time count as moved under one hold of the lock. After a longer
 /// gap, the lock was taken again. A kernel moves a block in 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
-/// The most pairs of a lock and a task with separate counts. Waits of all further pairs are counted together.
+/// Maximum number of pairs of a lock and a task with separate counts. Waits of all further pairs are counted
+/// together.
 const PAIRS_MAX: usize = 1 << 20;
 
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
@@ -27,7 +28,7 @@ pub struct ZoneLocks {
     /// Time that CPUs held zone locks to move blocks. For each hold, this is the time from its first to its
     /// last block, plus an estimate for one more block.
     pub held_ns: u64,
-    /// Number of waits for zone locks. 0 if waits were not recorded.
+    /// Number of waits for zone locks. The number is 0 if waits were not recorded.
     pub waits: u64,
     /// Nanoseconds that the waits for zone locks took.
     pub wait_ns: u64,
@@ -120,7 +121,7 @@ struct Lock {
     /// Number of waits without a call chain.
     waits: u64,
     wait_ns: u64,
-    /// The part of `waits` after which the waiter moved a block.
+    /// Number of waits among `waits` after which the waiter's next event moved a block.
     moved: u64,
     /// Waits whose call chain shows that the lock is not a zone lock.
     elsewhere: CallerWaits,

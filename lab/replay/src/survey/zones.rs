@@ -19,8 +19,8 @@ pub struct ZoneSurvey {
     pub before: Option<ZoneState>,
     /// The state after the recording.
     pub after: Option<ZoneState>,
-    /// The most pages that the page sets of all CPUs held together, according to the samples of the
-    /// recording.
+    /// The largest number of pages that the page sets of all CPUs held together, according to the samples of
+    /// the recording.
     pub pcp_pages_peak: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ pub struct ZoneState {
 pub struct PagesetState {
     /// The CPU.
     pub cpu: u32,
-    /// Number of pages held.
+    /// Number of pages that the page set holds.
     pub count: u32,
     /// `high`, the limit of the page set, at this moment.
     pub high: u32,

@@ -1,5 +1,5 @@
 //! Finds whether a freed block reached a page set, and which list the block went to. The next event about the
-//! block's frame shows both.
+//! block's frame may show both facts.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::EventKind;
@@ -15,12 +15,11 @@ pub(super) enum AfterFree {
     Diverted,
     /// The next event shows the block's migratetype, and so its list.
     Type(MigrateType),
-    /// No later event shows where the block went. The block does not occur again, or was allocated without an
-    /// event.
+    /// No later event shows where the block went: for example, no later event is about the block.
     Unknown,
 }
 
-/// Finds what happened to the block that is freed at `index`.
+/// Finds where a freed block went. The event at `index` frees this block.
 pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> AfterFree {
     let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else {
         return AfterFree::Unknown;
@@ -36,8 +35,8 @@ pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)
                 _ => AfterFree::Unknown,
             }
         }
-        // The block is freed again, so it was allocated without an event, for example in bulk. Assume that
-        // its pageblock is unmovable.
+        // The block is freed again, so the block was allocated without an event, for example in bulk. Assume
+        // that the block's pageblock is unmovable.
         EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
         _ => AfterFree::Unknown,
     }

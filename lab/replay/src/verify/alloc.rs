@@ -1,4 +1,5 @@
-//! Compares allocations. A page comes from a list, or the page set is refilled first.
+//! Compares allocations. The policy and the kernel may take a block from a list, or may refill the list
+//! before they take the block.
 
 use pageset_core::policy::{Fallback, SplitFrees};
 use pageset_core::{FrameIndex, Order};
@@ -12,7 +13,7 @@ use super::mode::Mode;
 use super::numbers::Place;
 use super::page_set::Home;
 
-/// How many later events of a CPU are searched for the allocation that a refill served.
+/// Maximum number of later events of a CPU that are searched for the allocation that a refill served.
 const SEARCHED: usize = 512;
 /// The largest number of blocks above an allocated block on its list that the model examines.
 const LOOKED_AT: usize = 32;
@@ -29,8 +30,8 @@ impl Engine {
             let pfn = self.geometry.pfn(place.frame);
             let reports =
                 |at: &usize| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn;
-            // A task may be interrupted between its allocation and the event that reports it. The event then
-            // comes much later, perhaps on another CPU.
+            // A task may be interrupted between its allocation and the event that reports it. The event of an
+            // interrupted task comes much later, perhaps on another CPU.
             let alloc = chunk.after(last).take(SEARCHED).find(reports);
             let alloc = alloc.or_else(|| chunk.next_in_task(last).filter(reports));
             if let Some(alloc) = alloc {
@@ -207,7 +208,7 @@ impl Engine {
         set.len(home.list) == 0 && (wanted == 1 || is_tight && order != Order::ZERO && set.is_warm(home.list))
     }
 
-    /// Takes an allocated block off its list.
+    /// Takes an allocated block off its list in the model.
     fn take(&mut self, chunk: &Chunk, index: usize, (place, order): (Place, Order), home: Home) {
         let pages = order.frames() as i32;
         let set = &self.sets[home.set];
@@ -264,7 +265,7 @@ impl Engine {
         }
     }
 
-    /// Takes a block off its list now, although its allocation is reported only later, on the CPU
+    /// Takes a block off its list now. The event of the block's allocation comes later, on the CPU
     /// `reported_on`.
     pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
         self.evict(place);
@@ -300,7 +301,7 @@ impl Engine {
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                // The block never occurs again, so it was never on this list: the model put it on the wrong
+                // No later event is about the block, so assume that the kernel never had the block on this
                 // list.
                 None => true,
             };

@@ -13,12 +13,12 @@ use super::page_set::Home;
 use crate::gfp;
 use crate::pressure::highest_zone;
 
-/// How many later events of a CPU are searched for the return of a bulk allocation.
+/// Maximum number of later events of a CPU that are searched for the return of a bulk allocation.
 const SEARCHED: usize = 4096;
 
 impl Engine {
     /// Handles the beginning of a bulk allocation, which first takes the blocks on the list. Later refills
-    /// deliver the rest of the pages.
+    /// deliver the pages that the list did not have.
     pub(super) fn bulk_starts(&mut self, chunk: &Chunk, index: usize) {
         let entry = chunk.events[index];
         let Some((pages, zone)) = self.outcome_of_bulk(chunk, index) else { return };

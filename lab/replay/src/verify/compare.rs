@@ -1,5 +1,4 @@
 //! Compares the drain that a free should cause under the policy (the *due drain*) with the kernel's drain.
-//! This comparison is the main part of the verification.
 
 use std::collections::HashSet;
 
@@ -18,24 +17,25 @@ use super::links::Chunk;
 use super::numbers::Place;
 use super::page_set::{Home, Scalars};
 
-/// How many later events of a CPU are searched for the next event of an interrupted thread.
+/// Maximum number of later events of a CPU that are searched for the next event of an interrupted thread.
 const SEARCHED: usize = 4096;
 
-/// How a drain ends, as events show it.
+/// Whether the kernel's drain ends after the collected blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrainEnds {
-    /// The drain ends with the last collected block.
+    /// The last collected block is the last block of the drain.
     Here,
-    /// The drain goes on after other tasks have run. The value is the index of the first event of the drain's
-    /// next slice.
+    /// Other tasks run after the last collected block, and then the drain goes on with its next slice. The
+    /// field is the index of the first event of the next slice.
     GoesOn(usize),
-    /// The task continues on another CPU, so the rest of the drain is unknown.
+    /// The task that drains moves to another CPU after the last collected block, so the rest of the drain is
+    /// unknown.
     TaskMoved,
 }
 
 impl Engine {
-    /// Compares the kernel's drain after a free with the policy's drain, then carries out the kernel's drain.
-    /// The page set already holds the freed block.
+    /// Compares the kernel's drain after a free with the policy's drain, and applies the kernel's drain to
+    /// the model. The model's page set already holds the freed block.
     pub(super) fn compare_free(
         &mut self,
         chunk: &Chunk,
@@ -63,8 +63,8 @@ impl Engine {
                 _ => None,
             };
             self.wait_for_slices(Slices { home, next, left, undetermined });
-            // The drain agrees so far, and more slices follow. Compare the further slices when their events
-            // are reached.
+            // The kernel has drained whole slices of the due drain, and more slices follow. `compare_slices`
+            // compares these further slices when their events are reached.
             if left.is_some() {
                 self.sets[home.set].above_at_most = None;
                 self.carry_out_drain(home, observed);
@@ -79,8 +79,8 @@ impl Engine {
             self.note_ended_early(chunk, index, home, (due, observed));
         } else {
             let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
-                // Under the policy, this free of an interrupt causes a drain, but the kernel did not drain.
-                // If the block never occurs again, the free may have gone past the page set.
+                // Under the policy, this free in an interrupt causes a drain, but the kernel did not drain.
+                // If later events do not show where the block went, the free may have gone past the page set.
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
@@ -113,8 +113,8 @@ impl Engine {
         }
     }
 
-    /// Continues a drain that other tasks interrupted between two slices: compares the next slices, and
-    /// carries them out.
+    /// Compares the next slices of a drain with the due drain, and applies these slices to the model. Other
+    /// tasks have interrupted the drain between two slices.
     pub(super) fn compare_slices(
         &mut self,
         chunk: &Chunk,
@@ -150,8 +150,8 @@ impl Engine {
         self.carry_out_drain(home, observed);
     }
 
-    /// Counts a free that agrees with the kernel. `undetermined` says that the free also agrees because the
-    /// count was chosen to fit.
+    /// Counts a free after which the policy and the kernel decide the same. `undetermined` says that the
+    /// bounds of the count were narrowed to fit the kernel's decision.
     fn note_agreement(&mut self, is_drained: bool, undetermined: bool) {
         let counted = match (is_drained, undetermined) {
             (true, false) => &mut self.out.drains.exact,
@@ -162,8 +162,9 @@ impl Engine {
         *counted += 1;
     }
 
-    /// Whether the kernel's drain consists of whole slices of the due drain, but ended early while another
-    /// CPU visited the zone. The recording does not show why the drain ended (decision 0037).
+    /// Whether the kernel's drain has some whole slices of the due drain, but not all, and another CPU had an
+    /// event in the zone during the drain. The recording does not show why such a drain ended early (decision
+    /// 0037).
     fn ended_early(
         &self,
         chunk: &Chunk,
@@ -176,8 +177,8 @@ impl Engine {
         took_slices && self.is_accompanied(chunk, index, home)
     }
 
-    /// Whether another CPU had an event in the same zone during the drain: from the free to this CPU's first
-    /// event after the drain.
+    /// Whether another CPU had an event about a frame of the same zone during the drain. The time of the
+    /// drain is from the event `index` to this CPU's first event after the drain.
     fn is_accompanied(&self, chunk: &Chunk, index: usize, home: Home) -> bool {
         let zone = home.set / self.cpus.len();
         let is_drain = |at: &usize| chunk.events[*at].kind == EventKind::MmPagePcpuDrain;
@@ -212,7 +213,8 @@ impl Engine {
         self.cpus[cpu].slices.push(slices);
     }
 
-    /// Removes the blocks that the kernel drained.
+    /// Removes the blocks that the kernel drained from the model's page set, and adds their pages to the
+    /// zone's free pages.
     fn carry_out_drain(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         self.carry_out(home, observed);
@@ -222,8 +224,9 @@ impl Engine {
         pressure.drained();
     }
 
-    /// Whether the kernel drained exactly the blocks of the due drain. If the task moved to another CPU,
-    /// whole slices of the due drain suffice.
+    /// Whether the drained blocks add up to the due drain, slice by slice. If the task moved to another CPU,
+    /// the drained blocks may also add up to only the first slices. Without a due drain, no block may be
+    /// drained.
     fn agrees_with(
         &self,
         home: Home,
@@ -239,7 +242,8 @@ impl Engine {
         }
     }
 
-    /// Whether the kernel drained exactly the blocks of the due drain.
+    /// Whether the drained blocks add up to the whole due drain, slice by slice. Without a due drain, no
+    /// block may be drained.
     pub(super) fn agrees(
         &self,
         home: Home,
@@ -250,7 +254,7 @@ impl Engine {
         self.agrees_with(home, due, count, (observed, DrainEnds::Here))
     }
 
-    /// Finds which part of the due drain the kernel has drained.
+    /// Finds which part of the due drain the kernel has drained, from the sizes of the drained blocks.
     fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
         let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
         let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
@@ -277,8 +281,8 @@ impl Engine {
         }
     }
 
-    /// Repeats the policy's decision after the page set's numbers were set to `from`. The numbers keep their
-    /// new values.
+    /// Sets the page set's numbers to `from`, and repeats the policy's decision about the free. Returns the
+    /// due drain. The page set keeps the numbers that the decision leaves.
     pub(super) fn retry(
         &mut self,
         (home, order): (Home, Order),
@@ -292,8 +296,9 @@ impl Engine {
         due.filter(|due| set.pcp.is_due(&self.geometry.frames, policy.counting, home.list, due))
     }
 
-    /// Whether the decisions agree after events are put in their true order. An interrupt may come between a
-    /// thread's action and the event that reports it.
+    /// Whether the policy agrees with the kernel if a thread's action and an interrupt's free came in another
+    /// order than their events. An interrupt may come between a thread's action and the event that reports
+    /// this action.
     fn explain_by_order(
         &mut self,
         chunk: &Chunk,
@@ -313,7 +318,8 @@ impl Engine {
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)
         {
-            // First attempt: assume that the interrupted thread had already taken its page.
+            // First attempt: assume that the interrupted thread had already taken the page that its next
+            // event reports.
             let pages = self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
             let popped =
                 Scalars { count: before.count - pages, free_count: before.free_count >> 1, ..before };
@@ -353,8 +359,9 @@ impl Engine {
             && self.explain_by_late_report(chunk, index, (home, order), before)
     }
 
-    /// Whether late reports explain why the kernel did not drain. An interrupted task may have taken pages
-    /// and report them only later. Without the taken pages, no drain is due.
+    /// Whether late events of allocations explain why the kernel did not drain. An interrupted task may have
+    /// taken pages before this free, while its events come after this free. Without the pages that the task
+    /// took, no drain is due.
     fn explain_by_late_report(
         &mut self,
         chunk: &Chunk,
@@ -384,8 +391,8 @@ impl Engine {
         false
     }
 
-    /// Finds the reason why the drain after a free differs from the policy's drain. Corrects the page set so
-    /// that it fits the kernel's decision.
+    /// Returns the class of the difference between the kernel's drain after a free and the policy's drain.
+    /// Corrects numbers of the model's page set, or of its zone, to fit the kernel's decision.
     fn class_of_free(
         &mut self,
         (home, order): (Home, Order),
@@ -402,8 +409,8 @@ impl Engine {
                 return Class::HiddenAtStart;
             }
         }
-        // The page set exceeds its limit by very little, and events show that the reclaimer is active. A
-        // small error of the count is more likely than an error of this flag.
+        // If the page set exceeds its limit by less than the freed block, a small error of the count is more
+        // likely than an error of the flag `reclaim_active`.
         let is_edge = flags.reclaim_active
             && observed.is_empty()
             && due.is_some_and(|due| due.limit > 0 && before.count - due.limit < order.frames() as i32);
@@ -422,9 +429,9 @@ impl Engine {
         self.sets[home.set].set_scalars(after);
         let class = self.count_class(home.set);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        // Correct the value that probably differs between model and kernel. If some pages have no events,
-        // this value is `count`. If all pages have events and memory may be short, this value is `high`,
-        // because the model was wrong about the shortage.
+        // Correct `high` if bulk allocations have events and memory may be short, because the model was
+        // probably wrong about the shortage. Otherwise correct `count`, because some pages probably have no
+        // events.
         let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
         let limits = self.sets[home.set].limits;
         let corrected = match due {
@@ -440,7 +447,8 @@ impl Engine {
         };
         let retried = self.retry((home, order), corrected, flags);
         if corrected.high == before.high && due.is_some() == observed.is_empty() {
-            // The kernel's free shows only one bound of the count.
+            // The kernel's decision after this free shows only a lower bound or only an upper bound of the
+            // count.
             let set = &mut self.sets[home.set];
             let above = set.above_at_most.map(|above| above - (corrected.count - before.count));
             set.doubt = if due.is_some() { Doubt::AT_MOST } else { Doubt::at_least(above) };
@@ -448,9 +456,9 @@ impl Engine {
         if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
             && !self.agrees(home, retried, corrected.count, observed)
         {
-            // A drain takes as many pages as were freed recently (`free_count`), but at least a batch, and
-            // its last block may overshoot. The number of drained pages therefore gives a lower and an upper
-            // bound for `free_count`.
+            // A drain takes as many pages as were freed recently (`free_count`), but at least a batch. The
+            // drain's last block may have more pages than needed. The number of drained pages therefore gives
+            // a lower and an upper bound of `free_count`.
             let set = &mut self.sets[home.set];
             let fewest = pages - last.frames() as i32 + 1;
             let least = if fewest <= set.limits.batch { 0 } else { fewest };
@@ -459,8 +467,8 @@ impl Engine {
         class
     }
 
-    /// Removes the drained blocks. If the contents of the lists are known, also compares the blocks that the
-    /// kernel drained with the policy's choice.
+    /// Removes the blocks that the kernel drained from the model's page set. As far as the contents of the
+    /// lists are known, also compares the blocks that the kernel drained with the policy's choice.
     pub(super) fn carry_out(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
@@ -490,8 +498,9 @@ impl Engine {
             let drained: HashSet<FrameIndex> = observed.iter().map(|(place, _)| place.frame).collect();
             let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
-            // Put blocks that the kernel did not drain back to the cold ends of their lists, in reverse
-            // order. A block was not on its list if the kernel drained a later block instead.
+            // The kernel did not drain some blocks that the policy chose. Put these blocks back to the cold
+            // ends of their lists, in reverse order. Forget such a block if the kernel drained a later block
+            // of the policy's choice, because the block was not on its list.
             for &(at, place, list, order) in wrong.iter().rev() {
                 if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);
@@ -509,13 +518,13 @@ impl Engine {
     }
 }
 
-/// The result of comparing the kernel's drain with the due drain.
+/// The part of the due drain that the kernel has drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// The kernel's drain is the whole due drain.
     Whole,
-    /// The kernel's drain consists of whole slices of the due drain. The value is the number of pages that
-    /// are left.
+    /// The kernel's drain has some whole slices of the due drain, but not all. The field is the number of
+    /// pages of the due drain that are left.
     Ends(i32),
     Differs,
 }

@@ -9,24 +9,25 @@ use super::page_set::Home;
 /// The state of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
-    /// Drains that are not complete: further slices will follow.
+    /// Drains whose last slices the model has not handled yet.
     pub(super) slices: Vec<Slices>,
     /// Blocks that have reached their page set, but whose drain an interrupt delays. For each block, the
     /// index of the free's event, and the index of the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
-    /// Blocks that the model has already allocated. The event that reports the allocation comes later.
+    /// First frames of blocks that the model has already allocated, although the event of the allocation
+    /// comes later.
     pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
     /// The samples of this CPU that are still to be compared, in reverse order.
     pub(super) samples: Vec<usize>,
-    /// The sample that is being taken, and the event at its beginning.
+    /// The index of the sample between whose two marks the CPU is now.
     pub(super) sampling: Option<usize>,
     /// The last event of a thread on this CPU, and the last event at each level of interrupts.
     pub(super) last_by_level: [Option<usize>; 4],
     /// The event of the last block that was drained on demand, and the page set that held the block.
     pub(super) drained_owner: Option<(usize, usize)>,
-    /// The last free of this CPU that needed no drain.
+    /// The index of the last free on this CPU. `None` if the kernel drained after this free.
     pub(super) last_free: Option<usize>,
 }
 
@@ -35,9 +36,10 @@ pub(super) struct CpuState {
 pub(super) struct Slices {
     /// The list that the freed block is on.
     pub(super) home: Home,
-    /// The first event of the next slice.
+    /// The index of the first event of the next slice.
     pub(super) next: usize,
-    /// The part of the due drain that is left. `None` after a mismatch, because then this part is unknown.
+    /// The part of the due drain that is left. `None` after a mismatch, because the rest of the due drain is
+    /// then unknown.
     pub(super) left: Option<DueDrain>,
     /// Whether the decision to drain depended on a count that was not known.
     pub(super) undetermined: bool,
@@ -59,11 +61,13 @@ pub(super) struct Tick {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenDrain {
     pub(super) zone: usize,
-    /// The part of the due drain that is left. `None` if this part is unknown.
+    /// The part of the due drain that is left. `None` after a mismatch, because the rest of the tick's drain
+    /// is then unknown.
     pub(super) left: Option<DueInTick>,
 }
 
-/// The pages that a tick drains from one page set, and the sizes of its drains.
+/// The pages that a tick drains from one page set: `excess` pages above `high`, in slices of `slice` pages,
+/// and `remote` pages of an unused page set of a remote node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DueInTick {
     pub(super) excess: i32,
@@ -80,7 +84,7 @@ pub(super) struct Bulk {
     /// Number of pages that count as taken from a list with unknown contents. Some of the pages may have come
     /// from a refill.
     pub(super) nameless: u32,
-    /// In mode `free`, the sizes of the refills that the model made for this allocation.
+    /// In mode `free`, the sizes of the refills that the model made for this bulk allocation.
     pub(super) wanted: Vec<u32>,
     pub(super) entry: Event,
 }

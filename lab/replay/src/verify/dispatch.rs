@@ -1,7 +1,7 @@
 //! Passes each event to the file that handles events of its kind. Also does the work before the first event
 //! and after the last event.
 //!
-//! Each kind of event has a file with methods of [`Engine`]. This file calls the methods of all kinds.
+//! For each kind of event, another file has methods of [`Engine`], and this file calls these methods.
 
 use pageset_trace::{Event, EventKind, Work};
 
@@ -25,7 +25,8 @@ impl Engine {
     /// made for the chunk's frames.
     pub(super) fn compare(&mut self, chunk: &mut Chunk) {
         let end = chunk.end;
-        // The chunk begins with the last events of the chunk before. Some of them were already handled.
+        // The chunk begins with the last events of the chunk before. Some of these events were already
+        // handled.
         chunk.done[..self.done.len()].copy_from_slice(&self.done);
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
@@ -99,7 +100,8 @@ impl Engine {
         }
     }
 
-    /// kswapd sleeps between two rounds without a sleep event, and runs on the CPUs of its own node.
+    /// Handles kswapd's sleep between two rounds, which has no sleep event. kswapd runs on the CPUs of its
+    /// own node, so the event's CPU shows this node.
     fn kswapd_naps(&mut self, event: &Event) {
         let node = self.geometry.nodes[usize::from(event.cpu)];
         self.reclaim(u64::from(node), false);

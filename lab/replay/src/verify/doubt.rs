@@ -1,10 +1,11 @@
-//! Bounds of a page set's count, after a decision has shown that the model's count is wrong.
+//! The bounds of the kernel's count of a page set. After a mismatch, the model's count is wrong, and often
+//! only one bound of the kernel's count is known.
 
-/// A bound this far away is no bound.
+/// A bound that lies this number of pages from the model's count is no bound.
 const UNBOUNDED: i32 = i32::MAX / 4;
 
-/// The largest difference of the kernel's count from the model's count, downwards and upwards. Both are 0 if
-/// the count is known.
+/// How many pages the kernel's count may lie below the model's count (`below`), or above the model's count
+/// (`above`). Both numbers are 0 if the kernel's count is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Doubt {
     below: i32,
@@ -15,7 +16,8 @@ impl Doubt {
     /// The kernel's count is at most the model's count.
     pub(super) const AT_MOST: Self = Self { below: UNBOUNDED, above: 0 };
 
-    /// The kernel's count is at least the model's count, and lies at most `above` over it.
+    /// The kernel's count is at least the model's count, and at most `above` pages larger than the model's
+    /// count. If `above` is `None` or negative, the kernel's count has no upper bound.
     pub(super) fn at_least(above: Option<i32>) -> Self {
         Self { below: 0, above: above.filter(|above| *above >= 0).unwrap_or(UNBOUNDED) }
     }
@@ -24,12 +26,12 @@ impl Doubt {
         self.below == 0 && self.above == 0
     }
 
-    /// The smallest and the largest count that the kernel may have, if the model's count is `count`.
+    /// Returns the smallest and the largest count that the kernel may have, if the model's count is `count`.
     pub(super) fn bounds(self, count: i32) -> (i32, i32) {
         ((count - self.below).max(count.min(0)), count + self.above)
     }
 
-    /// The bounds `low` and `high`, around the model's count.
+    /// Returns the `Doubt` of a kernel's count from `low` to `high`, if the model's count is `count`.
     pub(super) const fn around(count: i32, (low, high): (i32, i32)) -> Self {
         Self { below: count - low, above: high - count }
     }

@@ -1,5 +1,5 @@
-//! The state of a comparison: page sets with the contents of their lists, zones, and CPUs. Other files change
-//! this state for each kind of event.
+//! The state of a comparison: page sets with the contents of their lists, zones, and CPUs. The other files of
+//! `verify` change this state.
 
 use foldhash::HashMap;
 use pageset_core::pcp::{Limits, ListIndex};
@@ -28,10 +28,11 @@ pub(super) struct Engine {
     pub(super) geometry: Geometry,
     /// The page sets, by zone and CPU.
     pub(super) sets: Vec<PageSet>,
-    /// Two indices for each frame. The lower half is the list that holds the frame, or 0 if no list does. The
-    /// upper half is the next event about the frame.
+    /// Two indices for each frame. The lower half is the list that holds the frame, or 0 if no list holds the
+    /// frame. The upper half is the next event about the frame.
     notes: Vec<u64>,
-    /// For each pageblock, the migratetype that was seen last, plus one.
+    /// For each pageblock, the index of the migratetype that was seen last, plus one. The value is 0 if no
+    /// migratetype was seen.
     block_types: Vec<u8>,
     pub(super) cpus: Vec<CpuState>,
     pub(super) samples: Vec<Sample>,
@@ -44,7 +45,7 @@ pub(super) struct Engine {
     /// Orders of allocated blocks, by first frame. The orders are needed for kernels that report each page of
     /// a freed block separately.
     pub(super) split: HashMap<FrameIndex, Order>,
-    /// Buffers that are reused, to save allocations.
+    /// Buffers that the engine uses again and again, to save allocations.
     pub(super) run: Vec<(Place, u32)>,
     pub(super) observed: Vec<(Place, Order)>,
     pub(super) predicted: Vec<(FrameIndex, Order)>,
@@ -141,7 +142,7 @@ impl Engine {
         zone * self.cpus.len() + usize::from(cpu)
     }
 
-    /// The block that an event is about, if its frame and order are possible.
+    /// Returns the block that an event is about, if the event's frame and order are possible.
     #[inline]
     pub(super) fn block(&mut self, event: &Event, order: u8) -> Option<(Place, Order)> {
         let order = Order::new(order).filter(|order| pageset_core::Pfn(event.pfn).is_aligned(*order));
@@ -190,7 +191,7 @@ impl Engine {
         self.notes[frame as usize] = 0;
     }
 
-    /// Takes a frame off the list that it is on, according to earlier events.
+    /// Takes a frame off the list that the frame is on according to earlier events.
     pub(super) fn evict(&mut self, place: Place) -> Option<Home> {
         let home = self.home(place)?;
         self.forget(place.frame);
@@ -200,8 +201,9 @@ impl Engine {
     }
 
     /// Takes a frame off a list, because an event shows that the frame is not on the list. If bulk
-    /// allocations were recorded, every page has events. The list then keeps its number of pages, and only
-    /// the frame was wrong. If bulk allocations were not recorded, the page left the list without an event.
+    /// allocations were recorded, every page has events. If so, the list keeps its number of pages, because
+    /// only the frame was wrong. If bulk allocations were not recorded, the page left the list without an
+    /// event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {
@@ -256,7 +258,7 @@ impl Engine {
         }
     }
 
-    /// The class of a mismatch that a wrong page count causes, if no more specific reason is known.
+    /// Returns the class of a mismatch that a wrong page count causes, if no more specific reason is known.
     pub(super) fn count_class(&self, set: usize) -> Class {
         let pressure = &self.geometry.zones[set / self.cpus.len().max(1)].pressure;
         if !self.has_bulk_events {

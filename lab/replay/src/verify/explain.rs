@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::classes::Class;
 use super::links::Chunk;
 
-/// Number of events of the same CPU that are shown before the mismatch, and number of events shown after it.
+/// Number of events of the same CPU that are shown before the mismatch. The same number of events is shown
+/// after the mismatch.
 const AROUND: usize = 12;
 
 /// The mismatch that the user wants to see with the events around it.

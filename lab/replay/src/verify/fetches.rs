@@ -8,7 +8,7 @@ use super::{PassedOver, Refills, Verification};
 /// set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetches {
-    /// All runs.
+    /// Number of all fetches.
     pub all: u64,
     /// Number of fetches past the page set. A fetch past the page set takes a single block, although the list
     /// had blocks, or although a refill would have taken several blocks.
@@ -20,7 +20,7 @@ pub struct Fetches {
 }
 
 impl Verification {
-    /// The kernel's fetches, and how many of them are refills.
+    /// Counts the kernel's fetches, the fetches past page sets, and the fetches of unknown kind.
     #[must_use]
     pub const fn fetches(&self) -> Fetches {
         let Refills { observed, cold, of_one, .. } = self.refills;

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::Verification;
 
-/// The number of a policy's decisions that agree with the kernel's, and the number of all decisions.
+/// The number of a policy's decisions that agree with the kernel's decisions, and the number of all
+/// decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fit {
     /// The policy's name.
@@ -32,19 +33,20 @@ impl Verification {
     }
 }
 
-/// The number of additional wrong decisions that a policy may have by chance. Wrong decisions by chance come
-/// from the first refills of lists, and from interrupts between an action and its event.
+/// The number of wrong decisions that a policy may have by chance, beyond twice the wrong decisions of
+/// another policy. Wrong decisions by chance come from the first refills of lists, and from interrupts
+/// between an action and its event.
 const CHANCE: u64 = 4;
 
 impl Fit {
-    /// The number of decisions that differ from the kernel's.
+    /// The number of the policy's decisions that differ from the kernel's decisions.
     #[must_use]
     pub const fn wrong(&self) -> u64 {
         self.decisions.saturating_sub(self.right)
     }
 
-    /// Whether another policy fits the same recording better, and not only by chance. This policy must have
-    /// more wrong decisions than twice the other policy's wrong decisions plus `CHANCE`.
+    /// Whether the policy of `other` fits the same recording better, and not only by chance. The result is
+    /// true if `self` has more wrong decisions than twice the wrong decisions of `other` plus `CHANCE`.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE

@@ -13,7 +13,7 @@ use super::mode::Mode;
 use super::numbers::Place;
 use super::page_set::Home;
 
-/// How many later events of a CPU are searched for the drain that follows a free.
+/// Maximum number of later events of a CPU that are searched for the drain that follows a free.
 const SEARCHED: usize = 64;
 
 impl Engine {
@@ -115,8 +115,8 @@ impl Engine {
         }
     }
 
-    /// Handles pages that leave a page set. There are four possible reasons: a free whose drain an interrupt
-    /// delayed, a further slice of a drain, a tick, or a drain on demand.
+    /// Handles an event of a drain. The event belongs to the delayed drain of an earlier free, to the next
+    /// slice of an unfinished drain, to a tick, or to a drain on demand.
     pub(super) fn drained(&mut self, chunk: &mut Chunk, index: usize) {
         let cpu = usize::from(chunk.events[index].cpu);
         if let Some(at) = self.cpus[cpu].deferred.iter().position(|(_, drain)| *drain == index) {
@@ -186,7 +186,7 @@ impl Engine {
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
         match interrupted.kind {
-            // The interrupt came in the middle of a batch if the batch continues afterwards.
+            // The interrupt came in the middle of a batch if the batch continues after the interrupt.
             EventKind::MmPageFreeBatched => {
                 let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
                 later.find(|next| next.interrupt_level() < depth).is_some_and(|resumed| {
@@ -317,8 +317,8 @@ impl Engine {
     }
 }
 
-/// Returns the first event of the drain after a block has reached its page set, and whether this event
-/// follows directly.
+/// Returns the index of the first event of the drain after a block has reached its page set, and whether this
+/// event is the CPU's next event.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
     // If other tasks run between a task's free and its drain, the drain is the task's next event.

@@ -1,8 +1,8 @@
 //! Mode `free`: from the first event to the last, the page sets carry out their own decisions.
 //!
-//! In this mode it does not matter which page is on a list, so lists hold placeholders: frame numbers that
-//! stand for any page. What the lists held at the beginning is unknown, so each page set begins with as many
-//! movable pages as `/proc/zoneinfo` showed.
+//! In mode `free`, decisions do not depend on the pages that are on a list, so lists hold placeholders: frame
+//! numbers that stand for any page. The contents of the lists at the beginning are unknown, so each page set
+//! begins with as many movable pages as `/proc/zoneinfo` showed.
 
 use pageset_core::Order;
 
@@ -75,7 +75,8 @@ impl Engine {
         }
     }
 
-    /// Takes a block off a list. If the list is empty, refills it first, and returns the size of the refill.
+    /// Takes a block off the list `home`. If this list is empty, refills the list before, and returns the
+    /// size of the refill.
     pub(super) fn free_take(&mut self, home: Home, order: Order) -> Option<u32> {
         let zone = home.set / self.cpus.len();
         let wanted = (self.sets[home.set].len(home.list) == 0).then(|| {
@@ -140,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// Drains pages, beginning with one list.
+    /// Drains `pages` pages from a page set, beginning with the list `home`.
     pub(super) fn drop_placeholders(&mut self, home: Home, pages: i32) {
         let mut removed = std::mem::take(&mut self.predicted);
         removed.clear();
@@ -156,8 +157,8 @@ impl Engine {
         self.predicted = removed;
     }
 
-    /// Returns the class of a mismatch in this mode. No page set is corrected, so a difference causes further
-    /// differences. The first difference usually comes from the unknown contents of page sets at the
+    /// Returns the class of a mismatch in mode `free`. No page set is corrected, so a difference causes
+    /// further differences. The first difference usually comes from the unknown contents of page sets at the
     /// beginning.
     pub(super) fn class_when_free(&self, set: usize) -> Class {
         match self.count_class(set) {

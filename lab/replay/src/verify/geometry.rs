@@ -85,13 +85,14 @@ impl Geometry {
         self.frames.states.len()
     }
 
-    /// Assigns numbers to the stretches of these frames, and makes room for the frames of the stretches.
+    /// Assigns numbers to the stretches of the frames `frames`, and makes room in the tables for the frames
+    /// of these stretches.
     pub(super) fn see(&mut self, frames: &[u64]) -> Result<(), String> {
         frames.iter().try_for_each(|pfn| self.numbers.see(*pfn))?;
         self.make_room(self.numbers.count())
     }
 
-    /// Makes the tables long enough for this many frames.
+    /// Makes the tables long enough for the frames with the first `numbers` numbers.
     pub(super) fn make_room(&mut self, numbers: usize) -> Result<(), String> {
         if numbers <= self.table_len() {
             return Ok(());

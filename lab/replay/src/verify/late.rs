@@ -8,7 +8,7 @@ use super::links::Chunk;
 use super::mode::Mode;
 use super::numbers::Place;
 
-/// How many later events are searched for late reports.
+/// Maximum number of later events that are searched for late reports.
 const SEARCHED: usize = 1 << 14;
 
 impl Engine {
@@ -21,8 +21,8 @@ impl Engine {
         }
     }
 
-    /// Whether late reports explain that the kernel's count is `pages` smaller than the model's count. If so,
-    /// takes their blocks off the page set now.
+    /// Whether late reports explain that the kernel's count is `pages` pages smaller than the model's count.
+    /// If so, takes the blocks of these reports off the page set now.
     pub(super) fn take_reported_late(&mut self, chunk: &Chunk, now: usize, set: usize, pages: i32) -> bool {
         if !self.has_bulk_events || self.mode == Mode::Free || pages <= 0 {
             return false;

@@ -12,8 +12,8 @@ use crate::recorded;
 /// Maximum number of events in a chunk. A recording is compared chunk by chunk, and a chunk with its links
 /// takes 106 MiB.
 pub(super) const CHUNK_EVENTS_MAX: usize = 2 << 20;
-/// Number of events at the end of a chunk that are compared only together with the next chunk. A comparison
-/// of an event may search this many later events.
+/// Number of events at the end of a chunk that are compared only together with the next chunk. The comparison
+/// of an event may search at most this number of later events.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Reasons why a chunk cannot be read, linked or compared.
@@ -24,8 +24,8 @@ pub(super) enum LinkError {
     Unusable(String),
 }
 
-/// Reads and links chunks. A linker uses no results of comparisons, so it can work on a chunk while another
-/// thread compares the chunk before.
+/// Reads and links chunks. A linker uses no results of comparisons, so the linker can work on a chunk while
+/// another thread compares the chunk before.
 pub(super) struct Linker<'r> {
     reader: &'r mut dyn TraceReader,
     numbers: FrameNumbers,
@@ -86,7 +86,7 @@ impl<'r> Linker<'r> {
     }
 
     /// Compares `chunk` and all later chunks. Another thread links the later chunks, and `spare` is memory
-    /// for the first of them. Returns `chunk` uncompared if the system starts no thread.
+    /// for the next chunk. Returns `chunk` uncompared if the system starts no thread.
     fn link_beside(
         &mut self,
         (mut chunk, spare): (Chunk, Chunk),
@@ -96,7 +96,8 @@ impl<'r> Linker<'r> {
             let (linked, chunks) = channel();
             let (spares, to_fill) = channel();
             let link = move || {
-                // If a comparison fails, the other ends of both channels are dropped, and this thread ends.
+                // If a comparison fails, the comparing thread drops its ends of both channels, so that this
+                // thread ends.
                 while !self.is_read
                     && let Ok(mut chunk) = to_fill.recv()
                 {
@@ -158,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader of blocks of 1,000 frees. The frees are numbered from 0, and each frees another page.
+    /// A reader of blocks of 1,000 frees. The frees are numbered from 0, and each free frees another page.
     struct Frees {
         info: TraceInfo,
         next: u64,
@@ -200,7 +201,8 @@ mod tests {
         Frees { info: TraceInfo::default(), next: 0, end, fails_at }
     }
 
-    /// A linker of chunks of at most 3,000 events. Chunks share 100 events.
+    /// Returns a linker of chunks of at most 3,000 events. The last 100 events of a chunk are also the first
+    /// events of the next chunk.
     fn linker(reader: &mut Frees) -> Linker<'_> {
         let mut numbers = FrameNumbers::default();
         numbers.add_zone(0, 1 << 20);
@@ -211,7 +213,8 @@ mod tests {
         }
     }
 
-    /// The events that a chunk compares, and whether a later event of the chunk is linked.
+    /// The numbers of the events that are compared with one chunk, and whether a later event of the chunk is
+    /// linked.
     type Compared = (Vec<u64>, bool);
 
     /// Returns what each chunk compares.

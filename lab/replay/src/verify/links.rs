@@ -1,5 +1,5 @@
-//! Links from each event to other events: the next on the same CPU, the next and previous of the same task,
-//! and the next about the same frame.
+//! Links from each event to other events: the next event on the same CPU, the next and the previous event of
+//! the same task, and the next event about the same frame.
 
 use foldhash::HashMap;
 use pageset_trace::{Event, EventKind};
@@ -7,7 +7,7 @@ use pageset_trace::{Event, EventKind};
 use super::numbers::FrameNumbers;
 use crate::memory;
 
-/// Memory for the machine's tables and for reading. The events of a chunk take further memory.
+/// Number of bytes for the machine's tables and for reading. The events of a chunk take further memory.
 pub(super) const BESIDE_BYTES: usize = 32 << 20;
 
 /// The index that stands for no event.
@@ -24,8 +24,8 @@ pub(super) struct Link {
     pub(super) in_task: u32,
     /// The previous event of this task.
     pub(super) before_in_task: u32,
-    /// Order of the block. A batched free has two events, and only the first event has the order. The order
-    /// is copied to the second event.
+    /// Order of the block. A batched free has two events, and only the first event has the order. The link of
+    /// the second event gets the order of the first event.
     pub(super) order: u8,
 }
 
@@ -39,17 +39,17 @@ pub(super) struct Chunk {
     /// Frames whose stretches get numbers with this chunk, in the order of the numbers.
     pub(super) seen: Vec<u64>,
     /// Number of events that are compared with this chunk. Later events are compared with the next chunk, but
-    /// comparisons may search them.
+    /// comparisons of this chunk may search the later events.
     pub(super) end: usize,
 }
 
-/// Returns an error if the system does not provide this many bytes.
+/// Returns an error if the system does not provide `bytes` bytes of memory.
 pub(super) fn room_for(bytes: usize, what: &str) -> Result<(), String> {
     if memory::gives(bytes) { Ok(()) } else { Err(memory::none_for(bytes, what)) }
 }
 
 impl Chunk {
-    /// Makes room for this many events and their links.
+    /// Makes room for `events` events and their links.
     pub(super) fn reserve(&mut self, events: usize) -> Result<(), String> {
         let bytes = events.saturating_mul(size_of::<Event>() + size_of::<Link>() + size_of::<bool>());
         let room = [
@@ -66,8 +66,9 @@ impl Chunk {
     /// Links the events, from the last to the first. The frames of all events must have numbers.
     pub(super) fn link(&mut self, numbers: &FrameNumbers, cpus: usize) -> Result<(), String> {
         let mut next_on_cpu = vec![NEVER; cpus];
-        // For each frame, the index of the next event about it, plus 1. The value is 0 if there is no such
-        // event. Most frames never occur, and a table of zeros takes memory only where it is written.
+        // For each frame, the index of the next event about the frame, plus 1. The value is 0 if no later
+        // event is about the frame. Most frames never occur, and a table of zeros takes memory only where it
+        // is written.
         let bytes = numbers.count().saturating_mul(size_of::<u32>());
         room_for(bytes.saturating_add(BESIDE_BYTES), "links of pages")?;
         let mut next_of_frame = vec![0_u32; numbers.count()];
@@ -145,7 +146,7 @@ impl Chunk {
     }
 }
 
-/// Whether two events of one CPU belong to the same task, at the same level of interrupts.
+/// Whether two events of one CPU are of the same task and of the same level of interrupts.
 #[inline]
 pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
     a.interrupt_level() == b.interrupt_level() && a.pid == b.pid

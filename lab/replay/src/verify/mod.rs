@@ -16,8 +16,8 @@
 //! - Effects of events: `compare` (the drain of a free), `narrow` (a count that is not known), `free_run`
 //!   (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets'
 //!   contents at the start).
-//! - The files that use all other files: `dispatch` (which part handles which event), `options`, `fit` (which
-//!   of several policies agrees best), and this file.
+//! - Files that use many other files: `dispatch` (passes each event to the file for its kind), `options`,
+//!   `fit` (which of several policies agrees best), and this file.
 
 mod after_free;
 mod alloc;
@@ -115,8 +115,8 @@ pub fn verify(
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
     engine.prepare(limits);
     let mut chunk = Chunk::default();
-    // Reserving too much memory is harmless, because the system provides memory only when a page is first
-    // written.
+    // Reserving too much memory does no harm, because the system provides a page of memory only when the page
+    // is first written.
     let announced = usize::try_from(info.events.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     chunk.reserve(announced.min(CHUNK_EVENTS_MAX)).map_err(|problem| unusable(problem, MORE_MEMORY))?;
     links::room_for(BESIDE_BYTES, "tables").map_err(|problem| unusable(problem, MORE_MEMORY))?;

@@ -1,6 +1,7 @@
-//! Narrows the bounds of a page set's count. A decision that is the same for all counts between the bounds is
-//! compared as usual. Any other decision is *undetermined*:
-//! it is counted, but neither as exact nor as a mismatch, and it narrows the bounds.
+//! Narrows the bounds of the kernel's count of a page set. A decision is *undetermined* if the policy decides
+//! differently for different counts between the bounds. An undetermined decision narrows the bounds to the
+//! counts that fit the kernel's decision. If the policy then agrees with the kernel, the decision does not
+//! count as exact.
 
 use pageset_core::Order;
 use pageset_core::pcp::Pressure;
@@ -11,8 +12,9 @@ use super::numbers::Place;
 use super::page_set::{Home, Scalars};
 
 impl Engine {
-    /// Whether this free drains for some counts between the bounds, and for others not. If so, narrows the
-    /// bounds to the counts that agree with the kernel's choice.
+    /// Whether the policy drains after this free for some counts between the bounds, and does not drain for
+    /// other counts between the bounds. If the policy's decision depends on the count in this way, narrows
+    /// the bounds to the counts that fit the kernel's decision.
     pub(super) fn narrow_at_free(
         &mut self,
         (home, order): (Home, Order),
@@ -37,8 +39,9 @@ impl Engine {
         undetermined
     }
 
-    /// Takes the count from a tick, after the tick drained no page although `excess` pages were due, or
-    /// drained pages. A tick drains the pages above `high`, so their number shows the count.
+    /// Corrects the model's count after a tick drained pages, or drained no page although `excess` pages were
+    /// due. A tick drains the pages above `high`, so the number of drained pages shows the count. If a tick
+    /// drained no page, the kernel's count is at most `high`.
     pub(super) fn learn_from_tick(&mut self, set: usize, excess: i32, observed: &[(Place, Order)]) {
         let set = &mut self.sets[set];
         if observed.is_empty() {
@@ -51,8 +54,8 @@ impl Engine {
     }
 }
 
-/// The smallest number in (`low`, `high`] with `is_so`. `is_so` must hold for `high`, and for all
-/// numbers above this smallest number.
+/// Returns the smallest number above `low` that makes `is_so` true. `is_so` must be true for `high`, and for
+/// all numbers from the returned number to `high`.
 fn first_where((low, high): (i32, i32), mut is_so: impl FnMut(i32) -> bool) -> i32 {
     let (mut low, mut high) = (low, high);
     while high - low > 1 {

@@ -2,8 +2,8 @@
 
 use pageset_core::FrameIndex;
 
-/// Maximum number of frames in stretches with events: 1 TiB of memory. The tables for this many frames take 6
-/// GiB.
+/// Maximum number of frames in stretches with events: 1 TiB of memory. The tables for this number of frames
+/// take 6 GiB.
 pub(super) const FRAMES_MAX: usize = 1 << 28;
 /// Number of frames in a stretch, equal to the number in the largest block. The frames of a stretch have
 /// consecutive numbers in the tables.
@@ -46,7 +46,7 @@ impl FrameNumbers {
         self.spans.push(Span { start, end, stretches: vec![0; stretches as usize] });
     }
 
-    /// Returns how many numbers are assigned.
+    /// Returns how many table numbers are assigned.
     pub(super) fn count(&self) -> usize {
         self.seen.len() * STRETCH as usize
     }
@@ -91,7 +91,7 @@ impl FrameNumbers {
     }
 }
 
-/// Returns an error if tables cannot have this many numbers.
+/// Returns an error if tables cannot have `numbers` numbers.
 pub(super) fn check(numbers: usize) -> Result<(), String> {
     match numbers <= FRAMES_MAX {
         true => Ok(()),

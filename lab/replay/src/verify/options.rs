@@ -12,13 +12,13 @@ use crate::replay::VmSettings;
 pub struct VerifyOptions {
     /// The policy that is compared with the kernel. `None` stands for the policy of the recorded kernel.
     pub policy: Option<Policy>,
-    /// The machine to use instead of the recording's own.
+    /// The machine that replaces the recorded machine. `None` stands for the recorded machine.
     pub machine: Option<Layout>,
-    /// Settings that differ from the recorded machine's.
+    /// Values of the settings that differ from the recorded machine's settings.
     pub settings: VmSettings,
     /// How much the kernel's events correct the page sets.
     pub mode: Mode,
-    /// A mismatch to show.
+    /// The mismatch that the report explains in detail.
     pub explain: Option<ExplainRequest>,
 }
 
@@ -31,11 +31,11 @@ pub enum VerifyError {
     /// The recording lacks data that the comparison needs, or exceeds a limit.
     #[error("{path}: {problem}; {remedy}")]
     Unusable {
-        /// The file.
+        /// The path of the recording.
         path: String,
-        /// What is wrong.
+        /// The reason why the recording cannot be verified.
         problem: String,
-        /// What to do.
+        /// The action that lets the user get a verification.
         remedy: &'static str,
     },
 }

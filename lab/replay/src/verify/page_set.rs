@@ -35,7 +35,7 @@ impl fmt::Display for Scalars {
     }
 }
 
-/// A list of a page set.
+/// One list of one page set: the index of the page set, and the index of the list in the page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Home {
     pub(super) set: usize,
@@ -49,23 +49,23 @@ pub(super) struct PageSet {
     pub(super) limits: Limits,
     /// For each list, the number of blocks whose frames are known.
     len: [u32; LISTS_MAX],
-    /// A bit for each list: whether the frames of all its blocks are known.
+    /// A bit for each list: whether the frames of all blocks on the list are known.
     warm: u16,
-    /// A second page set. The recording does not show the history of the page set before its beginning. `pcp`
+    /// A second page set. The recording does not show what the page set did before the recording began. `pcp`
     /// begins with one extreme of the possible history, and `shadow` with the other extreme. While both page
     /// sets make the same decisions, the unknown history does not matter. `None` as soon as both page sets
     /// have the same numbers.
     shadow: Option<Box<Pcp>>,
     /// Whether this CPU has changed the zone's counters since its last tick.
     pub(super) touched: bool,
-    /// Whether `expire` is known: the number of ticks until a page set of a remote node is emptied.
+    /// Whether `expire` is known: the number of ticks until an unused page set of a remote node is drained.
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
     /// The bounds of the kernel's count, around the model's count.
     pub(super) doubt: Doubt,
-    /// At most how far the kernel's count may lie above the model's count, because the last free did not
-    /// drain. `None` if the last free drained, or if its limit is not known.
+    /// Maximum number of pages that the kernel's count may lie above the model's count, because the last free
+    /// did not drain. `None` if the last free drained, or if the limit of the last free is not known.
     pub(super) above_at_most: Option<i32>,
     /// The state of the model when a sample begins: whether `count` and `high` equal the sample's values, and
     /// the value of `count`.

@@ -10,11 +10,11 @@ use super::links::Chunk;
 use super::numbers::Place;
 use super::page_set::{Home, Scalars};
 
-/// How many later events of a CPU are searched for the late report of an allocation.
+/// Maximum number of later events of a CPU that are searched for the late report of an allocation.
 const SEARCHED: usize = 512;
 
 impl Engine {
-    /// Compares the kernel's refill with the policy's refill, and carries out the kernel's refill.
+    /// Compares the kernel's refill with the policy's refill, and applies the kernel's refill to the model.
     pub(super) fn refilled(
         &mut self,
         chunk: &Chunk,
@@ -126,8 +126,9 @@ impl Engine {
             && chunk.after(now).take(SEARCHED).any(|next| next == at)
     }
 
-    /// Returns the reason why the size of a refill differs from the policy's. If other values of the page
-    /// set's numbers explain the kernel's refill, the page set keeps these values.
+    /// Returns the class of the difference between the size of the kernel's refill and the size of the
+    /// policy's refill. If other values of the page set's numbers explain the kernel's refill, the page set
+    /// keeps these values.
     fn class_of_refill(
         &mut self,
         (home, order): (Home, Order),
@@ -140,7 +141,7 @@ impl Engine {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
         let after = set.scalars();
-        // Find a value of `alloc_factor` that gives the kernel's size.
+        // Find a value of `alloc_factor` that gives the size of the kernel's refill.
         let factors = (0..=policy.scale_max).filter(|factor| *factor != before.alloc_factor);
         for alloc_factor in factors {
             set.set_scalars(Scalars { alloc_factor, ..before });

@@ -8,7 +8,7 @@ use super::explain::Explanation;
 /// One recording compared with one policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verification {
-    /// The file.
+    /// The path of the recording.
     pub trace: String,
     /// The recorded kernel, as `uname -r`.
     pub kernel: String,
@@ -22,9 +22,9 @@ pub struct Verification {
     pub refills: Refills,
     /// Counts of drains that a free caused.
     pub drains: Drains,
-    /// Periodic ticks.
+    /// Counts of ticks.
     pub decay: Decays,
-    /// Comparisons with samples of `/proc/zoneinfo` that were taken while recording.
+    /// Counts of comparisons with samples of `/proc/zoneinfo` that were taken while recording.
     pub samples: Samples,
     /// Mismatches by class.
     pub mismatches: Mismatches,
@@ -32,7 +32,8 @@ pub struct Verification {
     pub undetermined: Undetermined,
     /// Events that could not be compared.
     pub passed_over: PassedOver,
-    /// Which part of the recording was compared, if a setting changed.
+    /// Sentences for the user. For example, a sentence names the compared part of the recording, if a setting
+    /// changed.
     pub warnings: Vec<String>,
     /// The mismatch that the user asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,9 +66,9 @@ pub struct Drains {
     pub predicted: u64,
     /// Number of drains that policy and kernel made at the same moment, with the same number of pages.
     pub exact: u64,
-    /// Number of drains at the right moment that ended after some slices of the due drain. During such a
-    /// drain, another CPU was at the zone. [`Self::exact`] does not count these drains, because under the
-    /// policy these drains would go on.
+    /// Number of drains at the policy's moment that ended after some slices of the due drain. During such a
+    /// drain, another CPU had an event in the zone. [`Self::exact`] does not count these drains, because
+    /// under the policy these drains would go on.
     pub ended_early: u64,
     /// Number of pages drained from lists whose blocks are all known, including drains by ticks.
     pub identity_pages: u64,

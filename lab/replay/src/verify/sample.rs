@@ -10,25 +10,25 @@ use super::links::Chunk;
 use super::mode::Mode;
 use crate::limits::to_i32;
 
-/// The recorder writes a mark before and after each sample. A mark has `MARK_BEFORE` or `MARK_AFTER`, then
-/// the sample's number, and the CPU in the low 12 bits.
+/// The recorder writes a mark before and after each sample. The `pfn` of a mark has `MARK_BEFORE` or
+/// `MARK_AFTER` from bit 24 on, the sample's number below these bits, and the CPU in the low 12 bits.
 const MARK_BEFORE: u64 = 0x5a;
 const MARK_AFTER: u64 = 0x5b;
 const MARK_SHIFT: u32 = 24;
 const MARK_CPU: u64 = 0xfff;
-/// Largest time between a sample and its mark, in nanoseconds.
+/// Maximum time from a mark to the beginning of the mark's sample, in nanoseconds.
 const NEAR_NS: u64 = 2_000_000;
 
-/// The upper limit of `high` may be smaller than the zone's share, by at most one part in this many. The
-/// limit is smaller if the kernel computed the limit before it gave boot memory back to the zone (a 24th of
-/// 320 MiB in one case). A tick lowers `high` by an eighth, so a lowered `high` is not mistaken for the
-/// limit.
+/// The kernel's upper limit of `high` may be less than the model's `high_max`, by at most a twelfth. The
+/// kernel's limit is less if the kernel computed the limit before it gave boot memory back to the zone (a
+/// 24th of 320 MiB in one case). A tick lowers `high` by an eighth, so a `high` below the limit is not
+/// mistaken for the limit.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
-    /// Takes the limits that samples print. If the kernel does not print limits, the largest `high` may be
-    /// the upper limit. The upper limit is slightly less than the zone's share, because the kernel computed
-    /// the limit before it gave boot memory back to the zone.
+    /// Sets the limits of page sets to the limits that samples print. If samples do not print limits, the
+    /// largest printed `high` of a zone may become `high_max`. This `high` must be equal to the model's
+    /// `high_max`, or less by at most a twelfth (`BOOT_SHARE`).
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;
@@ -38,7 +38,7 @@ impl Engine {
             let described = description.pagesets.iter().map(|set| set.high);
             let highs: Vec<u32> = printed.map(|zone| zone.high).chain(described).collect();
             let Some(&top) = highs.iter().max() else { continue };
-            // Accept the largest `high` as the upper limit only if it occurs more than once.
+            // Accept the largest `high` as the upper limit only if this value occurs more than once.
             if highs.iter().filter(|high| **high == top).count() < 2 {
                 continue;
             }
@@ -73,8 +73,8 @@ impl Engine {
         }
     }
 
-    /// Handles a mark, an event that the recorder writes before and after each sample of `/proc/zoneinfo`.
-    /// Compares the simulated page sets with the sample at both marks.
+    /// Handles a mark, an event that the recorder writes before and after each sample of `/proc/zoneinfo`. At
+    /// both marks of a sample, compares the simulated page sets with the sample.
     pub(super) fn marker(&mut self, chunk: &Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);
@@ -97,7 +97,8 @@ impl Engine {
         }
     }
 
-    /// Finds the sample that a mark belongs to.
+    /// Returns the index of the sample that follows the mark `event`. Returns `None` for a mark after a
+    /// sample.
     pub(super) fn sample_at(&mut self, event: &Event) -> Option<usize> {
         let state = self.cpus.get_mut(usize::from(event.cpu))?;
         if event.pfn >> MARK_SHIFT != MARK_BEFORE {
@@ -125,8 +126,8 @@ impl Engine {
             let set = &mut self.sets[index_of_set];
             let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
             match moment {
-                // The kernel printed the values at some moment between the two marks. The model is right if
-                // it has the printed values at one of the marks.
+                // The kernel printed the sample's values at some moment between the two marks. A value of the
+                // model counts as exact if it equals the printed value at one of the two marks.
                 Moment::Before => {
                     set.sampled = (count_equal, high_equal, set.pcp.count);
                     continue;
@@ -156,7 +157,8 @@ impl Engine {
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
             set.count_known = true;
             if self.mode == Mode::Step || !known && self.mode == Mode::Blind {
-                // Keep the changes that the model made between the two marks.
+                // Correct the model's count by the error at the first mark. This keeps the changes that the
+                // model made between the two marks.
                 if !count_exact {
                     set.pcp.count += count - old;
                 }
@@ -166,8 +168,8 @@ impl Engine {
                 }
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
-            // In modes without resets, a wrong value stays wrong. Report the difference only if the
-            // difference changes.
+            // If samples do not correct the model, a wrong value of the model stays wrong. So report a
+            // difference between model and sample only if the last sample did not show the same difference.
             let error =
                 if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;

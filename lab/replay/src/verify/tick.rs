@@ -1,5 +1,6 @@
-//! Compares ticks. A tick decays `high`, drains the pages above `high`, and empties idle page sets of remote
-//! nodes.
+//! Compares the kernel's ticks with the policy's ticks. A tick decays `high`, and drains the pages above
+//! `high`. A tick also drains at most a batch from a page set of a remote node that was not used for some
+//! ticks.
 
 use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
@@ -13,7 +14,7 @@ use super::mode::Mode;
 use super::numbers::Place;
 use super::page_set::Home;
 
-/// A page set of a remote node is emptied after this many ticks without use. Source: spec §2.11.
+/// After this number of ticks without use, a page set of a remote node is drained. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 impl Engine {
@@ -27,7 +28,7 @@ impl Engine {
         tick.is_some_and(|tick| same_context(&tick.start, event))
     }
 
-    /// Handles a drain within a tick.
+    /// Handles a tick's drain of one zone's page set, or a further part of this drain.
     pub(super) fn tick_drains(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);
@@ -46,7 +47,7 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// Handles the first part of a tick's drain of a zone.
+    /// Handles the first part of a tick's drain of one zone's page set.
     fn tick_drains_zone(
         &mut self,
         chunk: &Chunk,
@@ -71,9 +72,9 @@ impl Engine {
         self.mismatch(chunk, index, Class::Unexplained, home.set, || "a tick returns to a zone".into());
     }
 
-    /// Collects the blocks that a tick drains from one zone, up to the first event of another task that may
-    /// find or change the page set between two slices. Returns whether the tick's drain of this zone goes on
-    /// afterwards.
+    /// Collects the blocks that a tick drains from the page set of one zone. If other tasks may run between
+    /// two slices, stops at the first event that may read or change the page set. Returns whether the tick
+    /// drains more blocks of this zone after the collected blocks.
     fn collect_tick(&mut self, chunk: &mut Chunk, index: usize, observed: &mut Vec<(Place, Order)>) -> bool {
         let event = chunk.events[index];
         let can_stop = self.policy.decay_drain == DecayDrain::Slices && self.mode != Mode::Free;
@@ -121,8 +122,8 @@ impl Engine {
         self.out.decay.exact += u64::from(!tick.differs);
     }
 
-    /// Compares one zone's part of a tick. `goes_on` says whether the tick's drain of the zone goes on after
-    /// other tasks have run.
+    /// Compares a tick's drain of one zone's page set with the policy's drain. `goes_on` says whether the
+    /// tick drains more blocks of the zone after other tasks have run.
     fn tick_zone(
         &mut self,
         chunk: &Chunk,
@@ -145,8 +146,9 @@ impl Engine {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
-                // The CPU may have updated the zone's counters without an event, when it became idle. In this
-                // case the tick finds no change, and counts down the ticks until the page set is emptied.
+                // When the CPU became idle, the CPU may have updated the zone's counters without an event.
+                // After such an update, the tick finds no change of the counters, and counts down to the
+                // drain of the remote page set.
                 true if due.excess == 0 => Class::UnseenTraffic,
                 _ => self.count_class(set),
             };
@@ -158,7 +160,7 @@ impl Engine {
                 )
             });
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
-                // The page set is empty: this drain or an earlier drain emptied it.
+                // Assume that this drain or an earlier drain has emptied the page set.
                 self.sets[set].pcp.expire = 0;
             }
         }
@@ -174,7 +176,7 @@ impl Engine {
         self.end_part(tick, (set, zone, cpu), observed, goes_on.then_some(OpenDrain { zone, left }));
     }
 
-    /// Compares a further part of a tick's drain, and carries it out.
+    /// Compares a further part of a tick's drain with the policy's drain, and applies this part to the model.
     fn tick_goes_on(
         &mut self,
         chunk: &Chunk,
@@ -205,7 +207,8 @@ impl Engine {
         self.end_part(tick, (set, open.zone, cpu), observed, goes_on.then_some(OpenDrain { left, ..open }));
     }
 
-    /// Carries out a part of a tick's drain. `open` is the rest of this drain, if the drain goes on.
+    /// Applies a part of a tick's drain to the model. `open` is the rest of the tick's drain, if the drain
+    /// goes on.
     fn end_part(
         &mut self,
         tick: &mut Tick,
@@ -261,14 +264,15 @@ impl Engine {
     }
 }
 
-/// Whether an event of this kind is about the wait for a lock.
+/// Whether events of this kind report the wait for a lock.
 const fn is_wait(kind: EventKind) -> bool {
     matches!(kind, EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease)
 }
 
 impl DueInTick {
-    /// The part that is left after the kernel drained these blocks from a page set of `count` pages. `None`
-    /// if the blocks are not whole slices of the due drain. The last block of each slice may overshoot.
+    /// Returns the part of the due drain that is left after the kernel drained the blocks `observed` from a
+    /// page set of `count` pages. Returns `None` if the blocks are not whole slices of the due drain. The
+    /// last block of each slice may have more pages than the slice needs.
     fn left_after(self, count: i32, observed: &[(Place, Order)]) -> Option<Self> {
         let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32).peekable();
         let (mut due, mut count) = (self, count);
@@ -291,7 +295,7 @@ impl DueInTick {
         Some(due)
     }
 
-    /// Whether nothing is left to drain from a page set of `count` pages.
+    /// Whether this due drain takes no further page from a page set of `count` pages.
     const fn is_done(self, count: i32) -> bool {
         self.excess + self.remote <= 0 || count <= 0
     }

@@ -1,5 +1,6 @@
-//! Tests replays of the bundled recordings. Every event must be counted, and two replays must be equal. For a
-//! build, counts must change in the directions that the tables of the 2023 series show.
+//! Tests replays of the bundled recordings. Every event must be counted, and two replays must be equal. For
+//! the recording of a kernel build, counts must change in the directions that the tables of the 2023 series
+//! show.
 
 use std::mem::discriminant;
 use std::path::PathBuf;
@@ -60,7 +61,8 @@ fn counted(name: &str) -> (u64, u64, u64) {
     (allocs, bulk, frees)
 }
 
-/// Progress during a play must come to exactly its total, so that a person sees how long one policy takes.
+/// Tests that the largest reported number of played acts equals the total, also among the reports before the
+/// last report.
 #[test]
 fn progress_comes_to_the_number_of_allocations_and_frees_that_are_played() {
     for policies in [&[*Policy::named("linux-6.1").unwrap()][..], &replayable()] {

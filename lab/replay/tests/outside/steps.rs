@@ -13,8 +13,8 @@ fn recording() -> Box<dyn pageset_trace::TraceReader> {
 #[test]
 fn steps_make_the_refills_and_drains_of_the_row() {
     let named = |name: &str| POLICIES.iter().find(|policy| policy.name == name).copied().unwrap();
-    // Two policies: the recorded kernel's, whose page sets begin as recorded, and another policy, whose page
-    // sets begin in their steady state.
+    // Play two policies. Under the recorded kernel's policy, page sets begin as recorded. Under the other
+    // policy, page sets begin in their steady state.
     let candidates: Vec<_> = ["linux-6.12", "linux-6.6"].map(named).map(Candidate::from).into();
     let options = ReplayOptions { candidates: candidates.clone(), ..ReplayOptions::default() };
     let rows = replay(recording().as_mut(), &options, |_| {}).unwrap();

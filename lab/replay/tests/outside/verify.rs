@@ -21,10 +21,10 @@ fn in_mode(name: &str, mode: Mode) -> Verification {
     run(name, &VerifyOptions { mode, ..VerifyOptions::default() })
 }
 
-/// The expected values of 15 counts of a [`Verification`]. Four are for refills: observed, predicted, exact,
-/// cold. Three are for drains: observed, predicted, exact. Two are for drained pages: checked, exact. Two are
-/// for ticks: observed, exact. Three are for samples: all, exact `count`, exact `high`. The last count is the
-/// mismatches.
+/// The expected values of 15 counts of a [`Verification`]. Four counts are for refills: observed, predicted,
+/// exact, cold. Three counts are for drains: observed, predicted, exact. Two counts are for drained pages:
+/// checked, exact. Two counts are for ticks: observed, exact. Three counts are for samples: all, exact
+/// `count`, exact `high`. The last count is the number of mismatches.
 type Counts = [u64; 15];
 
 fn counts(v: &Verification) -> Counts {
@@ -66,7 +66,8 @@ fn step_by_step_the_core_decides_as_the_kernels_did() {
     }
 }
 
-/// Recordings of virtual machines need no resets at samples, because events account for every page.
+/// Tests recordings of virtual machines in mode `blind`. Samples need not reset the model, because events
+/// account for every page.
 #[test]
 fn without_resets_guests_are_predicted_as_well() {
     for (name, expected) in STEP.into_iter().filter(|(name, _)| !name.starts_with("k618")) {

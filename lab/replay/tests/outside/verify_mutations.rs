@@ -6,10 +6,10 @@
 //! the rules that have no effect here. The core's own tests cover `demand_drain`, `DrainOrder::ClassFirst`,
 //! `SliceRule::caches` and the rules of the free lists.
 //!
-//! No bundled recording of 6.1 needs the rule `previous`, because high-order frees seldom come between other
-//! frees. No recording of 6.18 reaches free_high. The traces of the core's vectors need `previous` and reach
-//! free_high. If a drain takes the lock once instead of in slices, only the number of blocks that overshoot
-//! changes.
+//! In the bundled recordings of Linux 6.1, no decision depends on the rule `previous`, because frees of high
+//! order seldom come between other frees. In the bundled recording of Linux 6.18, no free causes a free_high
+//! drain. The traces of the core's vectors test both rules. A drain under one hold of the lock differs from a
+//! drain in slices only in the number of blocks that overshoot.
 
 use std::path::Path;
 
@@ -21,8 +21,8 @@ use pageset_core::policy::{
 use pageset_core::{ListScheme, Policy};
 use pageset_replay::{VerifyOptions, verify};
 
-/// The number of decisions, pages and samples in a recording that agree with the policy, minus the number of
-/// mismatches.
+/// Returns the number of decisions, pages and sampled values in a recording that agree with the policy, minus
+/// the number of mismatches.
 fn agreeing(name: &str, policy: Policy) -> u64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces").join(name);
     let mut reader = pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording");

@@ -34,7 +34,7 @@ impl TraceReader for Events {
     }
 }
 
-/// A machine of two nodes with 8000 frames each. The second node has no CPU.
+/// Returns a machine of two nodes with 8000 frames each. The second node has no CPU.
 fn machine(kernel: &str) -> Layout {
     let zone = |node, start_pfn| ZoneDescription {
         start_pfn,
@@ -65,8 +65,8 @@ fn machine(kernel: &str) -> Layout {
 }
 
 prop_compose! {
-    /// An event with one of a few frames, CPUs, orders and threads, so that many events concern the same
-    /// block.
+    /// Generates an event with one of a few frames, CPUs, orders and threads, so that many events are about
+    /// the same block.
     fn event()(
         kind in 0..EventKind::COUNT,
         pfn in prop_oneof![4090..4140_u64, 12_280..12_290_u64, 20_000..20_020_u64, 0..8_u64, any::<u64>(),

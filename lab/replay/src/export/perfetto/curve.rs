@@ -35,8 +35,8 @@ impl Curve {
         self.value
     }
 
-    /// Sets the counter's value from now on. Writes the value if it has changed, and if the last value was
-    /// written at least `gap_ns` ago.
+    /// Sets the counter's value. Writes the value if the value has changed, and if the last value was written
+    /// at least `gap_ns` ago.
     #[inline]
     pub(super) fn note(
         &mut self,
@@ -52,7 +52,7 @@ impl Curve {
         self.write(packets, sequence, at_ns)
     }
 
-    /// Sets the counter's value from now on, but does not write this value yet.
+    /// Sets the counter's value, but does not write the value yet.
     #[inline]
     pub(super) fn hold(&mut self, value: i64) {
         self.value = Some(value);

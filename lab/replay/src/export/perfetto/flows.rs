@@ -1,9 +1,9 @@
-//! Draws arrows for some blocks, from their allocation to their free. Arrows for all blocks would hide
-//! everything else.
+//! Draws arrows for some blocks, from their allocation to their free. Arrows for all blocks would hide the
+//! tracks.
 
 use std::collections::HashMap;
 
-/// Only one of this many allocations is followed.
+/// One allocation in this number of allocations is chosen to be followed.
 pub const FOLLOWED_ONE_IN: u64 = 16;
 /// Maximum number of blocks that are followed at the same time.
 const FOLLOWED_MAX: usize = 64 << 10;

@@ -9,7 +9,7 @@ use pageset_core::ZoneKind;
 use super::curve::Curve;
 use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 
-/// One kernel.
+/// The tracks of one kernel, recorded or replayed.
 pub(super) struct Group {
     /// The category of the group's slices.
     category: String,
@@ -31,7 +31,7 @@ struct Zone {
 /// The tracks of a page set.
 pub(super) struct PageSet {
     pub(super) sequence: Sequence,
-    /// Refills and drains.
+    /// The track with the slices of refills and drains.
     pub(super) slices: TrackId,
     pub(super) count: Curve,
     pub(super) high: Curve,
@@ -157,13 +157,13 @@ impl Group {
         Ok(entry.insert(set))
     }
 
-    /// The number of pages in each page set of a CPU, by zone.
+    /// Returns the number of pages in each page set of a CPU, by zone.
     pub(super) fn counts_of(&self, cpu: u32) -> Vec<(usize, i64)> {
         let of_cpu = self.sets.iter().filter(|((_, other), _)| *other == cpu);
         of_cpu.filter_map(|((zone, _), set)| Some((*zone, set.count.value()?))).collect()
     }
 
-    /// All page sets whose tracks were described.
+    /// Returns all page sets whose tracks were described.
     pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut PageSet> {
         self.sets.values_mut()
     }

@@ -39,7 +39,7 @@ pub(super) struct Kernel<'info> {
     threads: Threads<'info>,
     pub(super) flows: Flows,
     /// The number of refills that were written as slices. A run of events counts as one refill by the rules
-    /// of the survey. `drains` is the same number for drains.
+    /// of the survey. `drains` is the number of drains that were written as slices.
     pub(super) refills: u64,
     pub(super) drains: u64,
     last_ns: u64,
@@ -210,7 +210,7 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Draws a block that is freed into a page set, or allocated from it.
+    /// Draws a block that is freed into a page set, or allocated from a page set.
     fn change(
         &mut self,
         packets: &mut Packets<'_>,
@@ -233,7 +233,8 @@ impl<'info> Kernel<'info> {
     }
 
     /// Draws the end of a bulk allocation. The pages of a bulk allocation have no separate events. The pages
-    /// are assumed to come from the highest ordinary zone, which nearly all bulk allocations may use.
+    /// are assumed to come from the node's highest zone except `Movable`, because nearly all bulk allocations
+    /// may use this zone.
     fn bulk_allocated(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let zone = self.cpus.node(event.cpu).and_then(|node| self.zones.highest(node));
         let pages = event.bulk_frames().and_then(|pages| i64::try_from(pages).ok()).unwrap_or(0);

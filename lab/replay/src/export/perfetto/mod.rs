@@ -40,7 +40,7 @@ use packets::{Descriptor, Packets, TrackKind, Value, What};
 pub use flows::{FOLLOWED_ONE_IN, Followed};
 pub use samples::SampledSets;
 
-/// Options: what is exported.
+/// Options of an export.
 #[derive(Clone, Debug)]
 pub struct PerfettoOptions {
     /// The machine whose zones are shown. If this machine differs from the recorded machine, policies are
@@ -61,9 +61,10 @@ pub struct PerfettoSummary {
     pub packets: u64,
     /// The size of the packets in bytes.
     pub bytes: u64,
-    /// Refills and drains of the recorded kernel.
+    /// The number of refills and the number of drains of the recorded kernel.
     pub recorded: (u64, u64),
-    /// Refills and drains under each policy, in the order of [`PerfettoOptions::policies`].
+    /// The number of refills and the number of drains under each policy, in the order of
+    /// [`PerfettoOptions::policies`].
     pub replayed: Vec<(u64, u64)>,
     /// Counts of blocks that were followed from their allocation to their free.
     pub followed: Followed,
@@ -98,8 +99,8 @@ pub fn perfetto(
     let mut summary = recorded(reader.as_mut(), events, &mut packets, options, progress)?;
     if !options.policies.is_empty() {
         let mut reader = open()?;
-        // If the machine is the recorded machine, do not pass it to the replay. The replay then also uses the
-        // recorded state of memory.
+        // If the machine is the recorded machine, do not pass this machine to the replay. Without a given
+        // machine, the replay also uses the recorded state of memory.
         let is_recorded = reader.info().machine.as_ref() == Some(&options.machine);
         let machine = (!is_recorded).then(|| options.machine.clone());
         let amount = reader.amount();

@@ -1,5 +1,5 @@
 //! The two lists of all names that the export writes: names of slices, and names of facts about slices. Each
-//! sequence of packets has both lists at its start, and then refers to a name by its number.
+//! sequence of packets has both lists at its start, and refers to a name by the name's number.
 
 /// The name of a slice or a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Packets, the parts of a trace of Perfetto.
 //!
 //! Packets come in sequences. The packets of one sequence share a table of names and a clock. The time of a
-//! packet is written as the difference from the packet before, unless it is earlier. Field numbers and
-//! meanings come from Perfetto's published protos (`trace_packet.proto`, `track_event.proto`,
-//! `track_descriptor.proto`, `interned_data.proto`, `clock_snapshot.proto`), and from its page "Writing
-//! TrackEvent Protos Synthetically" (<https://perfetto.dev/docs/reference/synthetic-track-event>).
+//! packet is written as the difference from the time of the packet before, unless the packet's time is
+//! earlier. Field numbers and meanings come from Perfetto's published protos (`trace_packet.proto`,
+//! `track_event.proto`, `track_descriptor.proto`, `interned_data.proto`, `clock_snapshot.proto`), and from
+//! its page "Writing TrackEvent Protos Synthetically"
+//! (<https://perfetto.dev/docs/reference/synthetic-track-event>).
 
 use std::io::{self, Write};
 
@@ -83,7 +84,7 @@ pub(super) struct Descriptor<'a> {
     /// The description that the viewer shows.
     pub(super) description: &'a str,
     pub(super) kind: TrackKind<'a>,
-    /// Position among the tracks with the same parent.
+    /// The position of the track among the tracks with the same parent.
     pub(super) rank: i64,
 }
 

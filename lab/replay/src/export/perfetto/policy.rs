@@ -9,7 +9,7 @@ use super::names::{Key, Name};
 use super::packets::{Packets, Value, What};
 use crate::{Candidate, Made, Step, Steps};
 
-/// The decisions of the policy, counted.
+/// The numbers of the policy's refills and drains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
     pub(super) refills: u64,
@@ -46,7 +46,7 @@ pub(super) fn write(
     Ok(made)
 }
 
-/// Steps between two reports of progress.
+/// Number of steps from one report of progress to the next report.
 const PROGRESS_STEPS: u64 = 1 << 16;
 
 fn one_step(

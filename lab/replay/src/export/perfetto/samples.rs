@@ -84,15 +84,15 @@ impl Samples {
         }
     }
 
-    /// CPUs with samples.
+    /// Returns the CPUs with samples.
     pub(super) fn cpus(&self) -> Vec<u32> {
         self.waiting.keys().copied().collect()
     }
 }
 
 impl SampledSets {
-    /// Records a comparison. According to events, the page set has `before` pages; after the correction, it
-    /// has `after` pages.
+    /// Records a comparison. According to events, the page set has `before` pages. After the correction, the
+    /// page set has `after` pages.
     pub(super) fn note(&mut self, before: Option<i64>, after: i64) {
         let Some(before) = before else { return };
         self.taken += 1;

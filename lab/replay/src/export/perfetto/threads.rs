@@ -1,5 +1,6 @@
 //! The tracks of threads. A recording may have any number of threads, so only threads with slices get a
-//! track. A full list of described tracks is cleared, and some tracks are then described again.
+//! track. If the list of described tracks is full, the list is cleared. After this, a track may be described
+//! a second time.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,7 +11,7 @@ use pageset_trace::{TaskIndex, Tasks, TraceInfo};
 
 use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 
-/// The list of described tracks is cleared at this length.
+/// Maximum number of tracks in the list of described tracks. At this length, the list is cleared.
 const REMEMBERED_MAX: usize = 64 << 10;
 /// Numbers of thread tracks begin here. Other tracks have lower numbers.
 const FIRST_TRACK: u64 = 1 << 33;

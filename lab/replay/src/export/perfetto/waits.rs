@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use pageset_trace::{Caller, Event, EventKind, LockWaits};
 
-/// The longest time that is assumed between taking a zone lock and moving the first block under the lock.
+/// The longest time that the export assumes from taking a zone lock to moving the first block under the lock,
+/// in nanoseconds.
 const GAP_NS_MAX: u64 = 20_000;
 
 /// A wait that has ended.

@@ -33,12 +33,12 @@ impl Zones {
         Some(found)
     }
 
-    /// The zone of a node by its name in `/proc/zoneinfo`.
+    /// Returns the zone of a node with this kind, as `/proc/zoneinfo` names zones.
     pub(super) fn named(&self, node: u16, kind: pageset_core::ZoneKind) -> Option<usize> {
         self.zones.iter().position(|zone| (zone.node, zone.kind) == (node, kind))
     }
 
-    /// The highest ordinary zone of a CPU's node.
+    /// Returns the highest zone of a node, except the zone `Movable`.
     pub(super) fn highest(&self, node: u16) -> Option<usize> {
         self.zones.iter().rposition(|zone| zone.node == node && zone.kind != pageset_core::ZoneKind::Movable)
     }

@@ -1,4 +1,4 @@
-//! Turns events into acts.
+//! Turns the events of a recording into the acts of a replay.
 
 use std::num::NonZeroU32;
 
@@ -14,15 +14,15 @@ use crate::replay::frame_map::FrameMap;
 use crate::replay::machine::Machine;
 use crate::replay::ticks::Ticks;
 
-/// A bulk allocation of more pages than this counts as a damaged event. The limit is twice the number of
-/// pointers that fit into a page.
+/// A bulk allocation of more than this number of pages counts as an impossible event. The limit is twice the
+/// number of pointers that fit into a page.
 const BULK_PAGES_MAX: u64 = 1 << 10;
 
-/// Pages of a task's kernel stack on x86-64. At a fork, the kernel allocates the stack in bulk, unless it
-/// reuses the stack of an ended task.
+/// Number of pages of a task's kernel stack on x86-64. At a fork, the kernel allocates the stack in bulk,
+/// unless it reuses the stack of an ended task.
 const STACK_PAGES: u64 = 4;
 
-/// The state while a recording is read.
+/// The load of the events that were read so far, and notes for the events that follow.
 pub(super) struct Reading<'m> {
     machine: &'m Machine,
     ticks: Ticks,
@@ -31,21 +31,22 @@ pub(super) struct Reading<'m> {
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
     has_bulk_events: bool,
-    /// The indices of placeholder acts. There is a placeholder at each fork, for the pages of the new task's
-    /// stack.
+    /// For each fork, the index of an act `Nothing`. `give_stacks` may turn this act into an allocation of
+    /// the new task's stack.
     forks: Vec<u32>,
 }
 
 /// Facts about the frames of one zone.
 struct ZoneNotes {
     start_pfn: u64,
-    /// The last event about each frame.
+    /// For each frame, the note of the last event about the frame.
     frames: FrameMap,
-    /// For each pageblock, the migratetype that was seen last, plus one.
+    /// For each pageblock, the index of the migratetype that was seen last, plus one. The value is 0 if no
+    /// migratetype was seen.
     block_types: Vec<u8>,
 }
 
-/// The kind of the last event about a frame.
+/// The effect of the last event about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
     /// The frame is the first frame of an allocated block of this order, or of the rest of a block that is
@@ -77,17 +78,17 @@ impl Note {
 /// Notes about one CPU: work that has begun and not ended, and the last events.
 #[derive(Debug, Default)]
 struct CpuNotes {
-    /// `None` outside a bulk allocation. Inside a bulk allocation, the zone that its refills came from, or
-    /// `Some(None)` before the first refill.
+    /// `None` outside a bulk allocation. Inside a bulk allocation, the zone of the bulk allocation's last
+    /// refill, or `Some(None)` before the first refill.
     bulk: Option<Option<usize>>,
-    /// The highest zone that the bulk request may use.
+    /// The highest zone that the CPU's bulk allocation may use.
     bulk_highest: usize,
-    /// The last event at each level of interrupts.
+    /// The CPU's last event at each level of interrupts.
     last: [Option<Event>; 4],
     /// At each level of interrupts, the block whose pages are being freed one by one.
     split: [SplitBlock; 4],
-    /// The last event of a task's batch of frees, and the frees of an interrupt that came in this batch. If
-    /// the batch continues after the interrupt, the interrupt's frees went past the page set.
+    /// The last event of a task's batch of frees before an interrupt, and the acts of the frees in the
+    /// interrupt. If the batch continues after the interrupt, these frees went past the page set.
     in_batch: Option<(Event, Vec<u32>)>,
 }
 
@@ -154,9 +155,9 @@ impl<'m> Reading<'m> {
         self.load.diverted_frees = 0;
     }
 
-    /// Allocates pages for the stacks of forked tasks, if bulk allocations were not recorded. Some pages are
-    /// freed without a recorded allocation. The same number of pages is allocated, spread evenly over all
-    /// forks, but at most a whole stack at each fork.
+    /// Allocates pages for the stacks of forked tasks, if bulk allocations were not recorded. The number of
+    /// these pages is the number of frees without a recorded allocation, but at most a whole stack for each
+    /// fork. The pages are spread evenly over all forks.
     fn give_stacks(&mut self) {
         let forks = self.forks.len() as u64;
         let pages = self.load.unmatched_frees.min(forks * STACK_PAGES);
@@ -179,8 +180,9 @@ impl<'m> Reading<'m> {
         self.forks.push(act);
     }
 
-    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
-    /// is compiled with the optimisation level of the crate that calls it.
+    /// Adds the acts of `events` to the load. This function is not generic, so that the compiler uses this
+    /// crate's optimisation level. For a generic function, the compiler uses the optimisation level of the
+    /// calling crate.
     pub(super) fn events(&mut self, events: &[Event], times: Times) {
         for event in events {
             self.event(event);
@@ -224,7 +226,8 @@ impl<'m> Reading<'m> {
             EventKind::BulkAllocReturn => self.bulk_ends(event),
             EventKind::KswapdWake => self.reclaim(event, ActKind::ReclaimStarts),
             EventKind::KswapdSleep => self.reclaim(event, ActKind::ReclaimStops),
-            // kswapd sleeps between two rounds without a sleep event, and runs on the CPUs of its own node.
+            // Between two rounds, kswapd sleeps without a sleep event. kswapd runs on the CPUs of its own
+            // node, so the event's CPU shows this node.
             EventKind::KswapdSwitchedOut if event.pfn == 1 => {
                 let node = self.machine.nodes[usize::from(event.cpu)];
                 self.push(ActKind::ReclaimStops, BlockKind::PAGE, u32::from(node));
@@ -234,7 +237,7 @@ impl<'m> Reading<'m> {
         self.cpus[usize::from(event.cpu)].last[usize::from(event.interrupt_level())] = Some(*event);
     }
 
-    /// Sets the time of the acts that were added since the last call.
+    /// Sets the time of all acts that have no time yet to `at_ns`.
     fn note_time(&mut self, at_ns: u64) {
         while self.load.times_ns.len() < self.load.acts.len() {
             self.load.times_ns.push(at_ns);
@@ -319,8 +322,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Notices when the pages of a block that was allocated as a whole are freed one after the other. Some
-    /// kernels report each page of such a block, although they free the block as a whole.
+    /// Finds a block that was allocated as a whole, and whose pages are freed one directly after the other.
+    /// Some kernels report a free of each page of a block, although they free the block as a whole.
     fn freed_page(&mut self, event: &Event, before: Option<Note>, act: u32) {
         let level = usize::from(event.interrupt_level());
         let cpu = &mut self.cpus[usize::from(event.cpu)];
@@ -347,8 +350,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Notes that these acts together free one block. The last act becomes `FreeLastPart`, and the other acts
-    /// become `FreePart`.
+    /// Notes that the acts `acts` together free one block. The last of these acts becomes `FreeLastPart`, and
+    /// the other acts become `FreePart`.
     fn join(&mut self, acts: &[u32], order: Order) {
         let Some((last, parts)) = acts.split_last() else { return };
         for part in parts {
@@ -360,9 +363,9 @@ impl<'m> Reading<'m> {
         self.load.split_blocks += 1;
     }
 
-    /// Handles a block that leaves its page set. If the block's pages were freed one by one, the page set
-    /// held them as one block. Returns the note of the block's first frame, and removes all notes of the
-    /// block.
+    /// Handles a block that leaves its page set. If one act freed each page of the block, joins these acts,
+    /// because the page set held the pages as one block. Returns the note of the block's first frame, and
+    /// removes all notes of the block.
     fn leaves_set(&mut self, event: &Event, zone: usize, order: Order) -> Option<Note> {
         let first = self.zones[zone].take(event.pfn);
         let others = (event.pfn..event.pfn.saturating_add(u64::from(order.frames()))).skip(1);
@@ -383,7 +386,8 @@ impl<'m> Reading<'m> {
         first
     }
 
-    /// Handles a page of a batch of frees. The page reaches its page set only with this event.
+    /// Handles the event that a block of a batch of frees reaches its page set. The act of the earlier event
+    /// becomes `Nothing`, and a new act frees the block.
     fn committed(&mut self, event: &Event) {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
@@ -416,8 +420,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Handles a block that leaves the zone although no drain gave the block back. The block was freed
-    /// directly to the zone, because the lock of its page set was busy.
+    /// Handles a block that leaves the zone. If an act freed a frame of the block, and no drain gave this
+    /// frame back, the act freed the frame directly to the zone, because the lock of the page set was busy.
     fn forget_diverted(&mut self, event: &Event) {
         let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
         let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));
@@ -451,8 +455,8 @@ impl<'m> Reading<'m> {
         self.moved(event, zone, order, -1);
     }
 
-    /// Corrects the act that freed a block when the block leaves its page set. The event of a block that
-    /// leaves its page set shows the block's list.
+    /// Corrects the migratetype of an act that freed a block, when the block leaves its page set. `event`
+    /// shows that the block leaves, and shows the block's list.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };
@@ -466,8 +470,9 @@ impl<'m> Reading<'m> {
     }
 
     fn bulk_ends(&mut self, event: &Event) {
-        // Some recordings have only the end of a bulk allocation, without its flags. Assume that such an
-        // allocation may use every ordinary zone, as nearly all bulk allocations may.
+        // Some recordings have only the events of the ends of bulk allocations, without the allocations'
+        // flags. Assume that a bulk allocation without flags may use the zones up to `Normal`, as nearly all
+        // bulk allocations may.
         self.has_bulk_events = true;
         let cpu = &mut self.cpus[usize::from(event.cpu)];
         let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
@@ -485,16 +490,16 @@ impl<'m> Reading<'m> {
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {
-        // This kind of event stores a node in the field for frames.
+        // An event about kswapd stores a node in `pfn`.
         match u16::try_from(event.pfn) {
             Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
             Err(_) => self.load.unreplayed.impossible += 1,
         }
     }
 
-    /// Decides where an interrupt's frees in the middle of a thread's batch went. If the batch continues
-    /// after the interrupt, the thread held the page set's lock, so the interrupt's frees went past the page
-    /// set.
+    /// Decides whether an interrupt's frees went past the page set. If a thread's batch of frees continues
+    /// after the interrupt, the thread held the page set's lock during the interrupt, so the interrupt's
+    /// frees went past the page set.
     fn resolve_batch(&mut self, event: &Event) {
         let level = event.interrupt_level();
         let cpu = &mut self.cpus[usize::from(event.cpu)];
@@ -515,7 +520,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Returns the zone and order of an event's block. Counts events with impossible blocks.
+    /// Returns the zone and order of an event's block. Counts an event with an impossible order, and an
+    /// allocation or free of a frame outside all zones.
     #[inline]
     fn place(&mut self, event: &Event, order: u8) -> Option<(usize, Order)> {
         let Some(zone) = self.machine.zone_of(event.pfn) else {
@@ -530,8 +536,8 @@ impl<'m> Reading<'m> {
 }
 
 impl ZoneNotes {
-    /// Notes that an act frees a block, and returns the note that the block had. If the block is part of a
-    /// larger allocated block, the rest of the larger block stays allocated.
+    /// Notes that an act frees a block. Returns the earlier note of the block, or of the larger allocated
+    /// block that contains the block. The rest of a larger allocated block stays allocated.
     fn free(&mut self, pfn: u64, order: Order, act: u32) -> Option<Note> {
         let before = self.note(pfn, Note::Freed(act));
         let (mut first, whole) = match before {
@@ -554,8 +560,8 @@ impl ZoneNotes {
         Some(Note::Allocated(whole))
     }
 
-    /// Finds the allocated block that contains this block. Returns the first frame and the order of the
-    /// containing block.
+    /// Finds the allocated block that contains the block of order `order` at frame `pfn`. Returns the first
+    /// frame and the order of the containing block.
     fn allocated_around(&self, pfn: u64, order: Order) -> Option<(u64, Order)> {
         order.and_above().skip(1).find_map(|above| {
             let first = pfn - pfn % u64::from(above.frames());

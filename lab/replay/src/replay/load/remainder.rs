@@ -1,8 +1,9 @@
 //! Balances a load that allocates more pages than it frees, or frees more pages than it allocates.
 //!
-//! In a recording, the numbers of freed and allocated pages differ: some pages were allocated before the
-//! recording, and some are not freed. Between two repetitions of the load, the difference is allocated or
-//! freed. Without this correction, page sets would fill or empty from one repetition to the next.
+//! In a recording, the numbers of freed and allocated pages may differ: some pages were allocated before the
+//! recording, and some pages are freed after the recording. Between two repetitions of the load, the replay
+//! allocates or frees the difference of freed and allocated pages. Without these acts, page sets would fill
+//! or empty from one repetition to the next.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,14 +12,16 @@ use crate::replay::act::{Act, ActKind, BlockKind};
 use crate::replay::acts::Acts;
 use crate::replay::machine::Machine;
 
-/// Makes an allocation for each surplus free, and a free for each surplus allocation, on the CPU that has the
-/// surplus. Surpluses are counted for each zone and kind of block.
+/// Returns acts that allocate as many blocks as the load frees too much, or free as many blocks as the load
+/// allocates too much. The surplus is counted for each zone and kind of block. The surplus is divided among
+/// the CPUs that have a surplus of the same sign, in proportion to the CPUs' surpluses.
 pub(super) fn remainder(machine: &Machine, acts: &Acts) -> io::Result<Vec<Act>> {
     let mut nets: BTreeMap<(usize, BlockKind), Vec<i64>> = BTreeMap::new();
     acts.each_one(|act| {
         let change = match act.kind {
             ActKind::Alloc | ActKind::BulkAlloc => -i64::from(act.count),
-            // Under every policy, the pages of a split block count as the block that was allocated.
+            // Under every policy, a block whose pages are freed one by one counts as one block, with its last
+            // page.
             ActKind::Free | ActKind::FreeLastPart => i64::from(act.count),
             _ => return,
         };
@@ -61,8 +64,8 @@ mod tests {
     #[test]
     fn what_is_freed_too_much_is_allocated_again_where_it_was_freed() {
         let machine = Machine::new(small_layout()).unwrap();
-        // CPU 0 allocates ten pages, and CPU 1 frees fourteen. The surplus is four pages; the ten pages that
-        // go from CPU to CPU are no surplus.
+        // CPU 0 allocates ten pages, and CPU 1 frees fourteen pages. The surplus is four pages, because CPU 1
+        // may free the ten pages that CPU 0 allocates.
         let load = [acts(ActKind::Alloc, 2, 10), acts(ActKind::Free, 3, 14)].concat();
         let remainder = remainder(&machine, &load.into_iter().collect()).unwrap();
         let [act] = remainder[..] else { panic!("{remainder:?}") };

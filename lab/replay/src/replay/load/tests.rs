@@ -25,7 +25,7 @@ fn recording(events: &[Event], info: &TraceInfo) -> Box<dyn TraceReader> {
     OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap()
 }
 
-/// The information of a recording that has all kinds of events.
+/// Returns the information of a recording that has all kinds of events.
 fn all_recorded() -> TraceInfo {
     let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
     TraceInfo { recorded, ..TraceInfo::default() }
@@ -95,7 +95,8 @@ fn an_interrupt_in_the_middle_of_a_batch_frees_past_the_page_set() {
     );
 }
 
-/// A block of order 2, and the events that free its pages one after the other.
+/// Returns the event that allocates a block of order 2, and the events that free the block's pages one after
+/// the other.
 fn split_block(pfn: u64) -> (Event, [Event; 4]) {
     let alloc = Event { order: 2, ..event(EventKind::MmPageAlloc, pfn) };
     (alloc, std::array::from_fn(|page| event(EventKind::MmPageFree, pfn + page as u64)))
@@ -222,8 +223,8 @@ fn a_zone_has_no_more_frames_than_can_be_noted() {
     assert!(Machine::new(layout).unwrap_err().to_string().contains("2^32"));
 }
 
-/// Any event that a file may hold. Most events are about a few frames, so that several events concern the
-/// same frame.
+/// Generates events that a recording may have. Most of these events are about a few frames, so that several
+/// events are about the same frame.
 fn any_event() -> impl Strategy<Value = Event> {
     let pfn = prop_oneof![8 => 4096..4200_u64, 2 => 0..40_000_u64, 1 => any::<u64>()];
     let numbers = (prop_oneof![9 => 0..11_u8, 1 => any::<u8>()], -1..6_i8, 0..2_u8, any::<u8>());

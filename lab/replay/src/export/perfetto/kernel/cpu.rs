@@ -19,13 +19,13 @@ pub(super) struct Cpus {
     seen: BTreeMap<u16, Cpu>,
 }
 
-/// A CPU.
+/// The tracks of one CPU, and its last events.
 pub(super) struct Cpu {
     sequence: Sequence,
     track: TrackId,
     allocated: Curve,
     freed: Curve,
-    /// The work item that runs now, and when it began.
+    /// The work item that runs now, and the time when the item began.
     work: Option<(Name, u64)>,
     /// The kind and thread of the last event that was not about a lock. If blocks move after this event, the
     /// kind of the event is the reason for the move.

@@ -10,16 +10,17 @@ use crate::export::perfetto::names::{Key, Name};
 use crate::export::perfetto::packets::{Descriptor, Packets, TrackId, TrackKind, Value, What};
 use crate::export::perfetto::threads::Threads;
 
-/// The most nodes whose kswapd is followed. No kernel has more nodes, but a damaged or malicious recording
-/// may name more.
+/// Maximum number of nodes whose kswapd is followed. No kernel has more nodes, but a damaged or malicious
+/// recording may name more nodes.
 const NODES_MAX: usize = 1 << 10;
-/// The most tasks whose reclaim is followed at the same time.
+/// Maximum number of tasks whose reclaim is followed at the same time.
 const TASKS_MAX: usize = 64 << 10;
 
 /// Tasks and kswapds that reclaim at the moment.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
-    /// For each node, its track, and the time when its kswapd woke up. `None` while kswapd sleeps.
+    /// For each node, the node's track, and the time when the node's kswapd woke up. The time is `None` while
+    /// kswapd sleeps.
     nodes: BTreeMap<u64, (TrackId, Option<u64>)>,
     /// The node of each kswapd, by thread.
     kswapds: BTreeMap<u32, u64>,
