@@ -38,7 +38,8 @@ pub struct Part {
     /// The name of the processes, or the path of the control group. Programs choose these texts, so escape
     /// the name before printing it.
     pub name: Option<String>,
-    /// The number of processes. If the names of tasks are not known, the number of tasks.
+    /// For a process name or a control group, the number of its processes. For any other part, the number of
+    /// tasks. Interrupts have 0.
     pub processes: u64,
     /// Number of pages allocated.
     pub allocated_pages: Option<u64>,

@@ -12,9 +12,9 @@ use serde::Serialize;
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// The smallest value that the number may have.
+    /// The lower end of the range: the true number is not smaller.
     pub low: f64,
-    /// The largest value that the number may have.
+    /// The upper end of the range: the true number is not larger.
     pub high: f64,
 }
 

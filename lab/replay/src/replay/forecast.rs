@@ -6,8 +6,8 @@
 //!
 //! Another run of the load would differ a little from the recorded run, so the recording is played several
 //! more times.
-//! - In another run, the scheduler gives tasks to other CPUs. To model the scheduler, five plays let the CPUs
-//!   of a node exchange their acts at random, anew in each stretch of the recording (`exchange`).
+//! - In another run, the scheduler gives tasks to other CPUs. Five plays model another placement of tasks:
+//!   the CPUs of a node exchange their acts at random, anew in each stretch of the recording (`exchange`).
 //! - If the policy is not the recorded kernel's own, one further play begins with the contents that the
 //!   recorded kernel's page sets had.
 

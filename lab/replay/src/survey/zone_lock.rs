@@ -3,8 +3,8 @@
 //! An event has a lock's address, but not its name. The functions of a recorded call chain show whether the
 //! lock is a zone lock, and which caller waited for the lock. Without a call chain, the next event of the
 //! waiting task decides. If this event moves a block to or from a free list, the lock was a zone lock. A lock
-//! is either always or never a zone lock. If only some of a lock's waits without a call chain are followed by
-//! such an event, the majority of these waits decides.
+//! is either always or never a zone lock. It counts as a zone lock if such an event follows more than half of
+//! its waits without a call chain.
 
 use std::collections::HashMap;
 

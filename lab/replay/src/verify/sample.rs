@@ -11,7 +11,7 @@ use super::mode::Mode;
 use crate::limits::to_i32;
 
 /// The recorder writes a mark before and after each sample. The `pfn` of a mark has `MARK_BEFORE` or
-/// `MARK_AFTER` from bit 24 on, the sample's number below these bits, and the CPU in the low 12 bits.
+/// `MARK_AFTER` from bit 24 on, and the CPU's number in the low 12 bits.
 const MARK_BEFORE: u64 = 0x5a;
 const MARK_AFTER: u64 = 0x5b;
 const MARK_SHIFT: u32 = 24;

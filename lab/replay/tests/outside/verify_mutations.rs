@@ -1,5 +1,5 @@
-//! Changes rules and constants of policies, one at a time. After each change, fewer decisions in the bundled
-//! recordings must agree.
+//! Changes rules and constants of policies, one at a time. After each change, `agreeing`
+//! must be lower than without the change, summed over the test's recordings.
 //!
 //! Some rules have no effect in recordings without memory pressure: `raise`, `below_high`, `reclaim` and the
 //! step of `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test
