@@ -121,7 +121,8 @@ pub struct Replay {
 pub struct Room {
     /// Number of bytes of all acts.
     pub acts_bytes: u64,
-    /// Number of bytes of the acts that were moved to a file. Acts go to a file if there are many acts or memory is short.
+    /// Number of bytes of the acts that were moved to a file. Acts go to a file if there are many acts or
+    /// memory is short.
     pub file_bytes: u64,
     /// How many plays ran at the same time. `None` if memory sufficed for one play on each CPU.
     pub plays_at_once: Option<usize>,
