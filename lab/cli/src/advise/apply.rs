@@ -158,7 +158,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The state of the setting at the end.
+/// After a trial: sentences that say whether the setting was kept or restored, and whether this succeeded.
 struct Ended {
     sentences: Vec<String>,
     is_settled: bool,

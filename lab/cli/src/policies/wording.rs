@@ -19,7 +19,8 @@ pub(super) struct Rule {
     pub(super) value: String,
 }
 
-/// Describes every field of a policy in words. A test checks that no field is forgotten.
+/// Describes each rule of a policy in words, but not the policy's name, kernel, summary and source. A test
+/// checks that no field is forgotten.
 pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     let Policy {
         name: _,

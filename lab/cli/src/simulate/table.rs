@@ -66,8 +66,8 @@ pub(super) fn table(
     specs: &[RunSpec],
     results: &[RunResult],
 ) -> Table {
-    // The table for people has means instead of all runs. If a recording was played, a note below the table
-    // has the counts of played requests.
+    // With several seeds, the table for people has means instead of all runs. If a recording was played, a
+    // note below the table has the counts of played requests.
     let is_for_programs = matches!(args.output.format(), Format::Json | Format::Csv);
     let mut table = if args.seeds > 1 && !is_for_programs {
         means(args, specs, results)

@@ -25,8 +25,8 @@ pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     Some(guard)
 }
 
-/// Returns the reason why this machine cannot record; `None` if the machine can record. The function asks the
-/// machine only at its first call.
+/// Returns the reason why this machine cannot record; `None` if the machine can record. The first call
+/// runs `record --check`, and later calls return its result.
 pub(crate) fn refused() -> Option<&'static str> {
     static REFUSED: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {

@@ -1,5 +1,5 @@
-//! Tests texts from other programs: a recording's command, kernel and notes, and names of files. The texts
-//! must not have any effect on a terminal.
+//! Tests texts from other programs: a recording's command, kernel and notes, and names of files. If
+//! pageset prints such a text, the text must not control the terminal.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
