@@ -209,7 +209,7 @@ mod tests {
         let with_31 = complete.iter().filter(|enough| *enough == "31").count();
         let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
         let counted = format!("{} rows with all three batches.", complete.len());
-        let sentence = format!("{counted} A batch of 31 is enough in {with_31} of them.");
+        let sentence = format!("{counted} A batch of 31 is enough in {with_31} of these rows.");
         assert!(page.contains(&sentence), "{sentence}");
     }
 
