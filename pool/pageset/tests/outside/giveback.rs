@@ -284,8 +284,8 @@ fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
 /// traffic with a call of `beside` every 20 000 packets. The second number is the number after more traffic
 /// without calls of `beside`.
 ///
-/// The traffic stays on one CPU. A thread that moves to another CPU leaves pageblocks in part use to the first
-/// CPU, so the second number would depend on the scheduler.
+/// The traffic stays on one CPU. A thread that moves to another CPU leaves pageblocks in part use to the
+/// first CPU, so the second number would depend on the scheduler.
 fn pageblocks_in_use(beside: fn(&Pool)) -> (usize, usize) {
     let on_one_cpu = move || {
         let mut here = CpuSet::new();
