@@ -122,6 +122,16 @@ impl CpuShare {
         &self.reservations[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
     }
 
+    /// The unsettled pageblocks that the CPU keeps.
+    pub(crate) fn kept_unsettled(&self) -> impl Iterator<Item = BlockId> {
+        self.kept.blocks().chain(self.unsettled.get())
+    }
+
+    /// Takes an unsettled pageblock that the CPU keeps. The one that was freed to last comes first.
+    pub(crate) fn take_unsettled<A: Access>(&self) -> Option<BlockId> {
+        self.unsettled.take::<A>().or_else(|| self.kept.take::<A>())
+    }
+
     /// Notes that the CPU freed this block. Larger blocks than a row are not noted.
     #[inline]
     pub(crate) fn note_freed(&self, id: FrameId, order: Order) {

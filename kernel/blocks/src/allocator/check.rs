@@ -6,7 +6,7 @@ use super::sets::Members;
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_share::TYPES;
+use crate::cpu_share::{CpuShare, TYPES};
 use crate::ids::{BlockId, FrameId, each};
 use crate::rows::Use;
 use crate::state::{Phase, State};
@@ -184,8 +184,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Ok(());
         }
         let orders = self.rows(block).largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
-        let is_kept =
-            || self.shares.iter().any(|share| share.unsettled.get() == Some(block) || share.kept.has(block));
+        let is_kept = || self.shares.iter().flat_map(CpuShare::kept_unsettled).any(|kept| kept == block);
         if !state.is_settled() && !self.set(Members::Unsettled).has(block) && !is_kept() {
             return Err("a pageblock that is not settled is in the set of unsettled ones, or a CPU keeps it");
         }

@@ -200,8 +200,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let share = needy.share;
         loop {
-            let kept = share.kept.blocks().chain(share.unsettled.get());
-            let (_, block) = kept.filter_map(|block| Some((largest(block)?, block))).min()?;
+            let fitting = |block| Some((largest(block)?, block));
+            let (_, block) = share.kept_unsettled().filter_map(fitting).min()?;
             let taken = if share.kept.remove::<A>(block) { Some(block) } else { share.unsettled.take::<A>() };
             let Some(block) = taken else { continue };
             if !self.reserve_unsettled(needy, block) {
@@ -210,7 +210,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 self.add_if_unsettled(block);
                 continue;
             }
-            self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
+            self.set_reservation(share.reservation(needy.wanted), Some(block), needy.cpu);
             if let Some(id) = self.take_from_own(needy) {
                 return Some(id);
             }
@@ -227,9 +227,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Takes an unsettled pageblock. Prefers those that this CPU keeps, because their frames are in the CPU's
     /// caches. Otherwise takes one out of the set.
     pub(super) fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockId> {
-        let last = needy.share.unsettled.take::<A>();
-        let kept = last.into_iter().chain(core::iter::from_fn(|| needy.share.kept.take::<A>()));
-        { kept }.find(|block| self.is_unsettled(*block)).or_else(|| self.next_in_set(needy))
+        let mut kept = core::iter::from_fn(|| needy.share.take_unsettled::<A>());
+        kept.find(|block| self.is_unsettled(*block)).or_else(|| self.next_in_set(needy))
     }
 
     /// Takes an unsettled pageblock out of the set.

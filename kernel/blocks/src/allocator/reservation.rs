@@ -21,27 +21,25 @@ impl<A: Access> BlockAllocator<'_, A> {
         order: usize,
     ) -> bool {
         let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
-        let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
-        let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
-        let reserved = self.state(block).update::<A>(|state| is_there(state).then(|| reserve(state)));
-        let Ok(before) = reserved else { return false };
-        count::<A>(&needy.share.counters.adopted);
-        self.leave_set_of(block, before);
-        self.uncount(block);
-        needy.share.set_near(block);
-        true
+        self.reserve(needy, block, |state| has_block(state) && state.migratetype() == migratetype)
     }
 
     /// Reserves an unsettled pageblock of the request's type. Returns `false` if another CPU changed the
     /// pageblock first.
     pub(super) fn reserve_unsettled(&self, needy: Needy<'_>, block: BlockId) -> bool {
-        let is_there = |state: State| {
-            state.is_idle() && !state.is_settled() && state.migratetype() == needy.wanted.migratetype
-        };
-        let reserve = |state: State| is_there(state).then(|| state.reserved_by(needy.cpu));
-        let Some(Ok(before)) = self.states.get(block.0).map(|state| state.update::<A>(reserve)) else {
-            return false;
-        };
+        let is_unsettled = |state: State| state.is_idle() && !state.is_settled();
+        self.reserve(needy, block, |state| is_unsettled(state) && state.serves(needy.wanted.migratetype))
+    }
+
+    /// Reserves a pageblock for the requests of a CPU if `is_this` accepts its state. A pageblock that was
+    /// full when a CPU settled it last is in no set.
+    fn reserve(&self, needy: Needy<'_>, block: BlockId, is_this: impl Fn(State) -> bool) -> bool {
+        let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
+        let reserved = self
+            .states
+            .get(block.0)
+            .map(|state| state.update::<A>(|state| is_this(state).then(|| reserve(state))));
+        let Some(Ok(before)) = reserved else { return false };
         if before.mark() > 0 {
             count::<A>(&needy.share.counters.adopted);
             self.leave_set_of(block, before);
