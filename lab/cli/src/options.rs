@@ -1,12 +1,12 @@
 //! Options that several subcommands have.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueHint;
 use pageset_replay::file::Existing;
-use pageset_report::Format;
+use pageset_report::{Format, Provenance, Table};
 use pageset_trace::LayoutOptions;
 
 use crate::choice::one_of;
@@ -133,6 +133,22 @@ impl RowsFormat {
     fn named() -> impl Iterator<Item = (&'static str, Self)> {
         let printed = Format::ALL.map(|format| (format.name(), Self::Printed(format)));
         printed.into_iter().chain(Columnar::ALL.map(|format| (format.name(), Self::Columnar(format))))
+    }
+
+    /// Writes rows as Parquet or Arrow. Returns the format if it is another one, which the caller prints.
+    pub(crate) fn write_rows(
+        self,
+        rows: impl FnOnce() -> Table,
+        provenance: &Provenance,
+        out: &mut dyn Write,
+    ) -> Result<Option<Format>> {
+        match self {
+            Self::Columnar(format) => {
+                format.write_table(&rows().with_provenance(provenance.clone()), out)?;
+                Ok(None)
+            }
+            Self::Printed(format) => Ok(Some(format)),
+        }
     }
 }
 

@@ -68,12 +68,7 @@ fn write(
     format: RowsFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let format = match format {
-        RowsFormat::Columnar(columnar) => {
-            return columnar.write_table(&rows(fleet, answers).with_provenance(provenance.clone()), out);
-        }
-        RowsFormat::Printed(format) => format,
-    };
+    let Some(format) = format.write_rows(|| rows(fleet, answers), provenance, out)? else { return Ok(()) };
     let sentences = answers.sentences(|at| fleet.name(at));
     match format {
         Format::Json => return fleet.write_json(Summary { answers, sentences }, provenance, out),

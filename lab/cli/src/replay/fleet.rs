@@ -113,12 +113,7 @@ fn write(
     format: RowsFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let format = match format {
-        RowsFormat::Columnar(columnar) => {
-            return columnar.write_table(&counts(fleet).with_provenance(provenance.clone()), out);
-        }
-        RowsFormat::Printed(format) => format,
-    };
+    let Some(format) = format.write_rows(|| counts(fleet), provenance, out)? else { return Ok(()) };
     match format {
         Format::Json => {
             #[derive(Serialize)]

@@ -65,12 +65,7 @@ fn write(
     format: RowsFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let format = match format {
-        RowsFormat::Columnar(columnar) => {
-            return columnar.write_table(&lines(fleet).with_provenance(provenance.clone()), out);
-        }
-        RowsFormat::Printed(format) => format,
-    };
+    let Some(format) = format.write_rows(|| lines(fleet), provenance, out)? else { return Ok(()) };
     let spreads = FIGURES.map(|(.., figure)| fleet::spread(fleet.known().map(figure)));
     match format {
         Format::Json => {

@@ -36,11 +36,12 @@ impl Engine {
         let mut observed = std::mem::take(&mut self.observed);
         observed.clear();
         let goes_on = self.collect_tick(chunk, index, &mut observed);
+        let part = Part { blocks: &observed, goes_on };
         if let Some(&(first, _)) = observed.first() {
             if tick.open.is_some_and(|open| open.zone == first.zone) {
-                self.tick_goes_on(chunk, index, &mut tick, cpu, (&observed, goes_on));
+                self.tick_goes_on(chunk, index, &mut tick, part);
             } else {
-                self.tick_drains_zone(chunk, index, &mut tick, cpu, (&observed, goes_on));
+                self.tick_drains_zone(chunk, index, &mut tick, (first.zone, part));
             }
         }
         self.cpus[cpu].tick = Some(tick);
@@ -53,20 +54,18 @@ impl Engine {
         chunk: &Chunk,
         index: usize,
         tick: &mut Tick,
-        cpu: usize,
-        (observed, goes_on): (&[(Place, Order)], bool),
+        (zone, part): (usize, Part<'_>),
     ) {
-        let zone = observed[0].0.zone;
         while tick.zone < zone {
-            self.tick_zone(chunk, index, tick, cpu, (&[], false));
+            self.tick_zone(chunk, index, tick, Part::NOTHING);
         }
         if tick.zone == zone {
-            return self.tick_zone(chunk, index, tick, cpu, (observed, goes_on));
+            return self.tick_zone(chunk, index, tick, part);
         }
         // In the model, the tick has already left the zone that the kernel drains now.
-        let home = Home { set: zone * self.cpus.len() + cpu, list: 0 };
+        let home = Home { set: self.set_index(zone, tick.start.cpu), list: 0 };
         if self.mode != Mode::Free {
-            self.carry_out(home, observed);
+            self.carry_out(home, part.blocks);
         }
         tick.differs = true;
         self.mismatch(chunk, index, Class::Unexplained, home.set, || "a tick returns to a zone".into());
@@ -116,33 +115,23 @@ impl Engine {
         let cpu = usize::from(chunk.events[index].cpu);
         let Some(mut tick) = self.cpus[cpu].tick.take() else { return };
         while tick.zone < self.geometry.zones.len() {
-            self.tick_zone(chunk, index, &mut tick, cpu, (&[], false));
+            self.tick_zone(chunk, index, &mut tick, Part::NOTHING);
         }
         self.out.decay.observed += 1;
         self.out.decay.exact += u64::from(!tick.differs);
     }
 
-    /// Compares a tick's drain of one zone's page set with the policy's drain. `goes_on` says whether the
-    /// tick drains more blocks of the zone after other tasks have run.
-    fn tick_zone(
-        &mut self,
-        chunk: &Chunk,
-        index: usize,
-        tick: &mut Tick,
-        cpu: usize,
-        (observed, goes_on): (&[(Place, Order)], bool),
-    ) {
-        let zone = tick.zone;
+    /// Compares the first part of a tick's drain of the next zone's page set with the policy's drain.
+    fn tick_zone(&mut self, chunk: &Chunk, index: usize, tick: &mut Tick, part: Part<'_>) {
+        let (zone, cpu) = (tick.zone, usize::from(tick.start.cpu));
         tick.zone += 1;
-        let set = zone * self.cpus.len() + cpu;
+        let set = self.set_index(zone, tick.start.cpu);
         self.geometry.zones[zone].pressure.fold(cpu);
         let count = self.sets[set].pcp.count;
         let was_expire_known = self.sets[set].expire_known;
         let due = self.due_in_tick(set, zone, cpu);
-        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        let left = due.left_after(count, observed);
-        let agrees = left.is_some_and(|left| goes_on || left.is_done(count - pages));
-        if !agrees {
+        let left = due.left_after(count, part);
+        if left.is_none() {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
@@ -155,8 +144,10 @@ impl Engine {
             tick.differs = true;
             self.mismatch(chunk, index, class, set, || {
                 format!(
-                    "a tick drains {pages} of {count} pages; the policy: {} above high, {} that expired",
-                    due.excess, due.remote
+                    "a tick drains {} of {count} pages; the policy: {} above high, {} that expired",
+                    part.pages(),
+                    due.excess,
+                    due.remote
                 )
             });
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
@@ -164,68 +155,54 @@ impl Engine {
                 self.sets[set].pcp.expire = 0;
             }
         }
-        let shows_count = !goes_on && (!agrees || !observed.is_empty());
+        let shows_count = !part.goes_on && (left.is_none() || !part.blocks.is_empty());
         if shows_count && !self.is_remote(zone, cpu) && self.mode != Mode::Free {
-            self.learn_from_tick(set, due.excess, observed);
+            self.learn_from_tick(set, due.excess, part.blocks);
         }
         if self.mode == Mode::Free {
             self.drop_placeholders(Home { set, list: 0 }, due.excess + due.remote);
             self.sets[set].touched |= due.excess + due.remote > 0;
         }
-        let left = left.filter(|_| agrees);
-        self.end_part(tick, (set, zone, cpu), observed, goes_on.then_some(OpenDrain { zone, left }));
+        self.end_part(tick, (set, part), OpenDrain { zone, left });
     }
 
     /// Compares a further part of a tick's drain with the policy's drain, and applies this part to the model.
-    fn tick_goes_on(
-        &mut self,
-        chunk: &Chunk,
-        index: usize,
-        tick: &mut Tick,
-        cpu: usize,
-        (observed, goes_on): (&[(Place, Order)], bool),
-    ) {
+    fn tick_goes_on(&mut self, chunk: &Chunk, index: usize, tick: &mut Tick, part: Part<'_>) {
         let Some(open) = tick.open.take() else { return };
-        let set = open.zone * self.cpus.len() + cpu;
+        let set = self.set_index(open.zone, tick.start.cpu);
         let count = self.sets[set].pcp.count;
-        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
         let mut left = None;
         if let Some(due) = open.left {
-            left = due.left_after(count, observed).filter(|left| goes_on || left.is_done(count - pages));
+            left = due.left_after(count, part);
             if left.is_none() {
                 let class = self.count_class(set);
                 tick.differs = true;
                 self.mismatch(chunk, index, class, set, || {
                     format!(
-                        "a tick goes on to drain {pages} of {count} pages; the policy: {} above high, {} that \
+                        "a tick goes on to drain {} of {count} pages; the policy: {} above high, {} that \
                          expired",
-                        due.excess, due.remote
+                        part.pages(),
+                        due.excess,
+                        due.remote
                     )
                 });
             }
         }
-        self.end_part(tick, (set, open.zone, cpu), observed, goes_on.then_some(OpenDrain { left, ..open }));
+        self.end_part(tick, (set, part), OpenDrain { left, ..open });
     }
 
-    /// Applies a part of a tick's drain to the model. `open` is the rest of the tick's drain, if the drain
-    /// goes on.
-    fn end_part(
-        &mut self,
-        tick: &mut Tick,
-        (set, zone, cpu): (usize, usize, usize),
-        observed: &[(Place, Order)],
-        open: Option<OpenDrain>,
-    ) {
-        if !observed.is_empty() {
+    /// Applies a part of a tick's drain to the model. If the drain goes on, `open` is the rest of it.
+    fn end_part(&mut self, tick: &mut Tick, (set, part): (usize, Part<'_>), open: OpenDrain) {
+        if !part.blocks.is_empty() {
             if self.mode != Mode::Free {
-                self.carry_out(Home { set, list: 0 }, observed);
+                self.carry_out(Home { set, list: 0 }, part.blocks);
             }
-            let pages = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
-            self.geometry.zones[zone].pressure.change(cpu, pages);
+            let cpu = usize::from(tick.start.cpu);
+            self.geometry.zones[open.zone].pressure.change(cpu, i64::from(part.pages()));
             self.sets[set].touched = true;
         }
-        tick.open = open;
-        if open.is_none() {
+        tick.open = part.goes_on.then_some(open);
+        if !part.goes_on {
             self.sets[set].pcp.end_tick();
         }
     }
@@ -269,12 +246,29 @@ const fn is_wait(kind: EventKind) -> bool {
     matches!(kind, EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease)
 }
 
+/// A part of a tick's drain of one zone's page set, without events of other tasks between its blocks.
+#[derive(Clone, Copy)]
+struct Part<'o> {
+    blocks: &'o [(Place, Order)],
+    /// Whether the tick drains more blocks of the zone after other tasks have run.
+    goes_on: bool,
+}
+
+impl Part<'_> {
+    const NOTHING: Self = Self { blocks: &[], goes_on: false };
+
+    fn pages(self) -> i32 {
+        self.blocks.iter().map(|(_, order)| order.frames() as i32).sum()
+    }
+}
+
 impl DueInTick {
-    /// Returns the part of the due drain that is left after the kernel drained the blocks `observed` from a
-    /// page set of `count` pages. Returns `None` if the blocks are not whole slices of the due drain. The
-    /// last block of each slice may have more pages than the slice needs.
-    fn left_after(self, count: i32, observed: &[(Place, Order)]) -> Option<Self> {
-        let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32).peekable();
+    /// Returns the part of the due drain that is left after the kernel drained a part from a page set of
+    /// `count` pages. Returns `None` if the blocks are not whole slices of the due drain, or if the kernel's
+    /// drain ends and the due drain does not. The last block of each slice may have more pages than the slice
+    /// needs.
+    fn left_after(self, count: i32, part: Part<'_>) -> Option<Self> {
+        let mut blocks = part.blocks.iter().map(|(_, order)| order.frames() as i32).peekable();
         let (mut due, mut count) = (self, count);
         while blocks.peek().is_some() {
             let wanted = if due.excess > 0 { due.excess.min(due.slice) } else { due.remote };
@@ -292,12 +286,8 @@ impl DueInTick {
                 due.remote = 0;
             }
         }
-        Some(due)
-    }
-
-    /// Whether this due drain takes no further page from a page set of `count` pages.
-    const fn is_done(self, count: i32) -> bool {
-        self.excess + self.remote <= 0 || count <= 0
+        let is_done = due.excess + due.remote <= 0 || count <= 0;
+        (part.goes_on || is_done).then_some(due)
     }
 }
 
@@ -314,8 +304,7 @@ mod tests {
     fn the_last_block_of_each_slice_may_overshoot() {
         let due = |excess, slice, remote| DueInTick { excess, slice, remote };
         let is_sum = |due: DueInTick, count: i32, observed: &[(Place, Order)]| {
-            let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-            due.left_after(count, observed).is_some_and(|left| left.is_done(count - pages))
+            due.left_after(count, Part { blocks: observed, goes_on: false }).is_some()
         };
         assert!(is_sum(due(0, 63, 0), 100, &[]));
         assert!(!is_sum(due(1, 63, 0), 100, &[]));
