@@ -12,7 +12,7 @@ use pageset_core::pcp::Traffic;
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
 
 use super::act::{Act, ActKind, BlockKind};
-use super::acts::{Acts, BUNDLES_BYTES_MAX, PORTION};
+use super::portions::{Acts, BUNDLES_BYTES_MAX, PORTION};
 use crate::memory;
 
 /// Minimum number of acts in a bundle. A play of fewer acts is faster one by one.

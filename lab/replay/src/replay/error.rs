@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_trace::TraceError;
 
-use super::acts::{Portions, Stored};
+use super::portions::{Portions, Stored};
 
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]

@@ -21,7 +21,6 @@ use pageset_core::policy::SplitFrees;
 use pageset_trace::Snapshot;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
-use super::acts::PORTION;
 use super::bundles::Bundles;
 use super::candidate::{Candidate, check, rules_in_play};
 use super::error::{ReplayError, go_on};
@@ -30,6 +29,7 @@ use super::interval::Kind;
 use super::load::PageSetLoad;
 use super::machine::Machine;
 use super::page_sets::{PageSets, ZoneStart};
+use super::portions::PORTION;
 use super::start::{SetStart, zone_before};
 use super::totals::Totals;
 use super::vm_settings::VmSettings;

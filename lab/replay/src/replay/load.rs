@@ -15,9 +15,9 @@ use pageset_core::CpuId;
 use pageset_trace::{EventKind, TraceReader};
 
 use super::act::{Act, ActKind, BlockKind};
-use super::acts::{Acts, Portions, Stored};
 use super::error::ReplayError;
 use super::machine::Machine;
+use super::portions::{Acts, Portions, Stored};
 use super::ticks::Ticks;
 use super::unplayed::Unreplayed;
 use crate::recorded::{self, RecordedKinds};

@@ -11,10 +11,9 @@
 //!
 //! `machine` and `vm_settings` describe the machine, and `guess` guesses a machine for recordings that
 //! describe none. `ticks` finds when a CPU does its periodic work. `frame_map` keeps a note for each frame.
-//! `steps` reports each step of one play.
+//! `portions` keeps long lists in bounded memory. `steps` reports each step of one play.
 
 mod act;
-mod acts;
 mod bundles;
 mod candidate;
 mod error;
@@ -28,6 +27,7 @@ mod load;
 mod machine;
 mod outcome;
 mod page_sets;
+mod portions;
 mod prepared;
 mod start;
 mod steps;
@@ -426,7 +426,7 @@ fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     let load = &prepared.load;
     // A play needs memory for its page sets and for three buffers of acts. The buffers hold bytes from the
     // file, acts, and acts of exchanged CPUs.
-    let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
+    let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * portions::PORTION * size_of::<act::Act>();
     let plays = memory::to_be_had()
         .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));
     let plays = Some(plays).filter(|plays| *plays < rayon::current_num_threads());

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::replay::act::{Act, ActKind, BlockKind};
-use crate::replay::acts::Acts;
 use crate::replay::machine::Machine;
+use crate::replay::portions::Acts;
 
 /// Returns acts that allocate as many blocks as the load frees too much, or free as many blocks as the load
 /// allocates too much. The surplus is counted for each zone and kind of block. The surplus is divided among

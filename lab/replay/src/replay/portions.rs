@@ -96,21 +96,21 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, act: T) {
+    pub(super) fn push(&mut self, value: T) {
         match self.portions.last_mut() {
-            Some(Portion::Memory(acts)) if acts.len() < Self::VALUES => acts.push(act),
-            _ => self.push_portion(act),
+            Some(Portion::Memory(values)) if values.len() < Self::VALUES => values.push(value),
+            _ => self.push_portion(value),
         }
         self.len += 1;
     }
 
     #[cold]
-    fn push_portion(&mut self, act: T) {
-        let mut acts = Vec::new();
+    fn push_portion(&mut self, value: T) {
+        let mut values = Vec::new();
         let is_full = self.in_memory >= self.in_memory_max;
-        if is_full || acts.try_reserve_exact(Self::VALUES).is_err() {
+        if is_full || values.try_reserve_exact(Self::VALUES).is_err() {
             match self.write_one() {
-                Ok(freed) => acts = freed,
+                Ok(freed) => values = freed,
                 Err(error) => {
                     // The list is incomplete after an error, so discard the portions that the list has.
                     self.error.get_or_insert(error);
@@ -119,8 +119,8 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
                 }
             }
         }
-        acts.push(act);
-        self.portions.push(Portion::Memory(acts));
+        values.push(value);
+        self.portions.push(Portion::Memory(values));
         self.in_memory += 1;
     }
 
@@ -134,18 +134,18 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile()?);
         }
-        let (Portion::Memory(acts), Some(file)) = (&mut self.portions[at], &self.file) else {
+        let (Portion::Memory(values), Some(file)) = (&mut self.portions[at], &self.file) else {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(PORTION_BYTES / 64)?;
         // Write the portion in small pieces, because memory is short.
-        for (piece, of_piece) in acts.chunks(Self::VALUES / 64).enumerate() {
+        for (piece, of_piece) in values.chunks(Self::VALUES / 64).enumerate() {
             bytes.clear();
-            of_piece.iter().for_each(|act| bytes.extend(act.to_bytes()));
+            of_piece.iter().for_each(|value| bytes.extend(value.to_bytes()));
             file.write_all_at(&bytes, (self.in_file * PORTION_BYTES + piece * PORTION_BYTES / 64) as u64)?;
         }
-        let mut freed = std::mem::take(acts);
+        let mut freed = std::mem::take(values);
         freed.clear();
         self.portions[at] = Portion::File(self.in_file);
         self.in_file += 1;
@@ -158,17 +158,17 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
     #[inline]
     pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut T) -> R) -> Option<R> {
         match self.portions.get_mut(at / Self::VALUES)? {
-            Portion::Memory(acts) => acts.get_mut(at % Self::VALUES).map(mend),
+            Portion::Memory(values) => values.get_mut(at % Self::VALUES).map(mend),
             Portion::File(portion) => {
                 let place = (*portion * PORTION_BYTES + at % Self::VALUES * BYTES) as u64;
                 let file = self.file.as_ref()?;
                 let mut bytes = [0; BYTES];
                 let mended = file.read_exact_at(&mut bytes, place).and_then(|()| {
                     let before = T::from_bytes(bytes);
-                    let mut act = before;
-                    let result = mend(&mut act);
-                    if act != before {
-                        file.write_all_at(&act.to_bytes(), place)?;
+                    let mut value = before;
+                    let result = mend(&mut value);
+                    if value != before {
+                        file.write_all_at(&value.to_bytes(), place)?;
                     }
                     Ok(result)
                 });
@@ -182,16 +182,16 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         let mut bytes = Vec::new();
         for portion in &mut self.portions {
             match portion {
-                Portion::Memory(acts) => acts.iter_mut().for_each(&mut mend),
+                Portion::Memory(values) => values.iter_mut().for_each(&mut mend),
                 Portion::File(portion) => {
                     let Some(file) = &self.file else { continue };
                     let place = (*portion * PORTION_BYTES) as u64;
                     let room = resize(&mut bytes, PORTION_BYTES);
                     let mended = room.and_then(|()| file.read_exact_at(&mut bytes, place)).and_then(|()| {
                         for bytes in bytes.as_chunks_mut::<BYTES>().0 {
-                            let mut act = T::from_bytes(*bytes);
-                            mend(&mut act);
-                            *bytes = act.to_bytes();
+                            let mut value = T::from_bytes(*bytes);
+                            mend(&mut value);
+                            *bytes = value.to_bytes();
                         }
                         file.write_all_at(&bytes, place)
                     });
@@ -223,8 +223,8 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         while from < range.end {
             let end = range.end.min((from / Self::VALUES + 1) * Self::VALUES);
             let within = from % Self::VALUES..from % Self::VALUES + (end - from);
-            let acts = match &self.portions[from / Self::VALUES] {
-                Portion::Memory(acts) => &acts[within],
+            let values = match &self.portions[from / Self::VALUES] {
+                Portion::Memory(values) => &values[within],
                 Portion::File(portion) => {
                     let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
                     resize(&mut bytes, within.len() * BYTES)?;
@@ -235,7 +235,7 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
                     &read
                 }
             };
-            if !each(acts) {
+            if !each(values) {
                 return Ok(());
             }
             from = end;
@@ -245,17 +245,17 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
 
     /// Returns the values of each portion, or `None` for a portion in the file.
     pub(super) fn portions_in_memory(&self) -> Vec<Option<&[T]>> {
-        let acts = self.portions.iter().map(|portion| match portion {
-            Portion::Memory(acts) => Some(acts.as_slice()),
+        let values = self.portions.iter().map(|portion| match portion {
+            Portion::Memory(values) => Some(values.as_slice()),
             Portion::File(_) => None,
         });
-        acts.collect()
+        values.collect()
     }
 
     /// Passes all values to `each`, one by one.
     pub(super) fn each_one(&self, mut each: impl FnMut(&T)) -> io::Result<()> {
-        self.each(0..self.len, |acts| {
-            acts.iter().for_each(&mut each);
+        self.each(0..self.len, |values| {
+            values.iter().for_each(&mut each);
             true
         })
     }
@@ -279,21 +279,21 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
     #[cfg(test)]
     pub(super) fn all(&self) -> Vec<T> {
         let mut all = Vec::new();
-        self.each_one(|act| all.push(*act)).unwrap();
+        self.each_one(|value| all.push(*value)).unwrap();
         all
     }
 }
 
 impl<T: Stored<BYTES>, const BYTES: usize> Extend<T> for Portions<T, BYTES> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, acts: I) {
-        acts.into_iter().for_each(|act| self.push(act));
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.push(value));
     }
 }
 
 impl<T: Stored<BYTES>, const BYTES: usize> FromIterator<T> for Portions<T, BYTES> {
-    fn from_iter<I: IntoIterator<Item = T>>(acts: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut all = Self::default();
-        all.extend(acts);
+        all.extend(values);
         all
     }
 }
