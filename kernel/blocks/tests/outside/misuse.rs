@@ -77,7 +77,7 @@ fn fault_01_frames_that_a_cpu_took_ahead_cannot_be_freed() {
             allocator.alloc(CPU, &request(3, MigrateType::Reclaimable)).expect("memory enough");
             allocator.alloc(CPU, &movable(6)).expect("memory enough");
             let one = allocator.alloc(CPU, &movable(0)).expect("memory enough").0;
-            // Nobody has the frames beside the page in use, or a frame further away.
+            // No caller has the frames beside the page in use, or a frame further away.
             for frames in [one + 1..one + 4, one + 3..one + 4, one + 40..one + 41] {
                 assert_nobody_has(&allocator, frames);
             }
