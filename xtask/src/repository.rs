@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Directories with generated files.
 const GENERATED: [&str; 7] = [
@@ -14,8 +15,17 @@ const GENERATED: [&str; 7] = [
     "fuzz/artifacts",
 ];
 
+/// Returns the repository's root.
+///
+/// Cargo names the directory of the package that it runs. Two checkouts that share a target directory share this
+/// program, so the directory of its compilation may be the other checkout's.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate is a directory of the repository")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let package =
+            std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        PathBuf::from(package).parent().expect("this crate is a directory of the repository").to_owned()
+    });
+    &ROOT
 }
 
 /// Returns cargo's target directory.
