@@ -17,8 +17,8 @@ const GENERATED: [&str; 7] = [
 
 /// Returns the repository's root.
 ///
-/// Cargo names the directory of the package that it runs. Two checkouts that share a target directory share this
-/// program, so the directory of its compilation may be the other checkout's.
+/// Cargo names the directory of the package that it runs. Two checkouts that share a target directory share
+/// this program, so the directory of its compilation may be the other checkout's.
 pub(crate) fn root() -> &'static Path {
     static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
         let package =
