@@ -44,7 +44,7 @@ impl Sites {
         Some(number)
     }
 
-    /// Returns the names of all call sites and locks.
+    /// Returns the names of all call sites, and of the locks that are variables of the kernel.
     pub(crate) fn names(&self, callers: &Callers) -> CallSites {
         let variables = self.locks.iter().filter(|(_, is_variable)| **is_variable);
         let named = |address: &u64| {

@@ -97,7 +97,7 @@ pub struct Met {
     pub caller: Option<Caller>,
     /// CPU where the occurrence ended.
     pub cpu: u16,
-    /// The task.
+    /// The task that waited or reclaimed.
     pub pid: u32,
     /// Time when the occurrence ended, by the trace's clock.
     pub at_ns: u64,

@@ -166,7 +166,8 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Reads the rows that another version printed, and returns their intervals in order.
+/// Reads the rows that another version printed. For each pair, returns the intervals in the order of the
+/// rows.
 fn rows_of(path: &str) -> BTreeMap<Pair, Vec<Interval>> {
     let mut rows: BTreeMap<Pair, Vec<Interval>> = BTreeMap::new();
     for line in std::fs::read_to_string(path).expect("readable rows").lines() {

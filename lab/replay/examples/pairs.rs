@@ -4,9 +4,10 @@
 //! The folder has recordings of loads under several kernels and settings. A file is called
 //! `KERNEL_LOAD_SETTING_rN.pgtrace` if the folder has several runs of the load under the same kernel and
 //! setting, and otherwise `KERNEL_LOAD.pgtrace`. The recordings of a load under one kernel and setting
-//! forecast the load under each other kernel and setting of the same machine. A pair is a load with its
-//! recorded and its forecast kernel and setting. The example prints Markdown: sums over all pairs, sums with
-//! repeats in place of forecasts, and a row for each pair.
+//! forecast the load under each other kernel and setting, if both machines have about the same amount of
+//! memory. A pair is a load with its recorded and its forecast kernel and setting. The example prints
+//! Markdown: sums over all pairs, and a row for each pair. If repeats of a load differ, it also prints how
+//! often one repeat forecasts the other repeats.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 use pageset_replay::{Change, KernelTotals, against};
 use pageset_trace::TraceReader;
 
-/// Repeated recordings agree if the range of their visits is at most this part of the mean. If repeated
-/// recordings do not agree, any value in their range counts as true.
+/// Repeated recordings agree if the range of their visits is at most this part of the mean. The example
+/// counts whether the forecast direction is right only if visits change by more than this part.
 const QUIET: f64 = 0.25;
 
 type Group = BTreeMap<(String, String), Vec<PathBuf>>;
@@ -98,8 +99,9 @@ fn range(values: &[u64]) -> (u64, u64) {
     (least, values.iter().copied().max().unwrap_or(0))
 }
 
-/// Prints the error of the best possible forecast: another run of the same load under the same kernel and
-/// settings. This best forecast is wrong only because runs of a load differ.
+/// Prints how often an interval around one run holds the other runs of the same load under the same kernel
+/// and settings, for intervals of several widths. Loads with repeats that agree are left out. Such a forecast
+/// is wrong only because runs of a load differ.
 fn print_repeats(groups: &[Vec<u64>]) {
     let noisy = groups.iter().filter(|runs| {
         let mean = runs.iter().sum::<u64>() as f64 / runs.len().max(1) as f64;

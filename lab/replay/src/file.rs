@@ -1,5 +1,5 @@
-//! Writes files that appear complete or not at all. An existing file is replaced only if the caller passes
-//! [`Existing::Replace`].
+//! Writes files. An [`AtomicFile`] appears complete or not at all, and a file of [`begin_file`] appears at
+//! once. An existing file is replaced only if the caller passes [`Existing::Replace`].
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -128,7 +128,7 @@ fn writer(file: &File) -> Option<u32> {
 }
 
 /// Removes a file that [`begin_file`] has begun. The caller calls this function if nothing useful was written
-/// to the file. Devices and pipes are not removed.
+/// to the file. Symbolic links, devices and pipes are not removed.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
         // If the removal fails, ignore this error: the caller has a more important error to report.
@@ -136,7 +136,7 @@ pub fn remove_begun(path: &Path) {
     }
 }
 
-/// Returns an error if the file must not be written.
+/// Returns an error if `path` is a directory, or a file that exists and must stay.
 pub fn check_file(path: &Path, existing: Existing) -> Result<()> {
     let kind = fs::symlink_metadata(path)
         .and_then(|link| if link.is_symlink() { fs::metadata(path) } else { Ok(link) });

@@ -304,9 +304,9 @@ impl Answers {
         answers
     }
 
-    /// Sentences that say how many recordings have each answer, name the recordings with the answer Yes, the
-    /// worst first, and say for how many recordings each change is advised. `name` gives the name of a
-    /// recording.
+    /// Sentences that say how many recordings have each answer, and for how many recordings each change is
+    /// advised. The sentences also name some recordings with the answer Yes, the largest saving first. `name`
+    /// gives the name of a recording.
     pub fn sentences<'n>(&self, name: impl Fn(usize) -> &'n str) -> Vec<String> {
         let Self { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = self;
         let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];

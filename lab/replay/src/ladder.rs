@@ -141,8 +141,8 @@ impl Sweep {
         constants.into_iter().chain(self.settings.iter().map(Vec::len)).all(|count| count <= 1)
     }
 
-    /// Combines the policy `base` with every combination of the values. Constants of the policy vary first,
-    /// then settings.
+    /// Combines the policy `base` with every combination of the values. In the order of the results, settings
+    /// vary faster than constants of the policy.
     #[must_use]
     pub fn candidates(&self, base: &Policy) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = self.policies(base).into_iter().map(Candidate::from).collect();

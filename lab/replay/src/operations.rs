@@ -79,7 +79,7 @@ pub struct LeftOut {
 /// A bulk allocation of more than this number of pages counts as an impossible event.
 pub const BULK_PAGES_MAX: u32 = 1 << 16;
 
-/// The blocks in use while a recording is read, and counts of requests that are left out.
+/// The blocks in use while a recording is read, and counts of the events and requests so far.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
     /// The blocks in use, by first frame.

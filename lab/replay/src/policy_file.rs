@@ -246,7 +246,8 @@ fn place(text: &str, byte: usize) -> String {
     format!(":{line}:{column}")
 }
 
-/// Adds a suggestion to serde's message about an unknown word: the most similar word that serde knows.
+/// Adds a suggestion to serde's message about an unknown word: the most similar word that serde knows. To
+/// messages about a wrong type, adds how to see all keys.
 fn with_nearest(message: &str) -> String {
     let mut words = message.split('`').skip(1).step_by(2);
     match words.next() {

@@ -67,8 +67,8 @@ impl ZonePressure {
         (self.below_high, self.reclaim_active) = (flags.below_high, flags.reclaim_active);
     }
 
-    /// Whether the flags are uncertain: the zone has less than twice the high watermark of free pages, or a
-    /// flag is set.
+    /// Whether the flags are uncertain: a flag is set, or the visible free pages are fewer than twice the
+    /// high watermark.
     pub(crate) fn is_tight(&self) -> bool {
         self.reclaim_active || self.below_high || self.visible < self.high.saturating_mul(2)
     }
@@ -110,8 +110,8 @@ impl ZonePressure {
         self.visible = free;
     }
 
-    /// Models how an allocation of `pages` with the flags `gfp` checks this zone. If the zone is below its
-    /// high watermark, the check sets the flag `below_high` (spec §2.9).
+    /// Models how an allocation of `pages` with the flags `gfp` checks this zone. If the zone is not above
+    /// its high watermark, the check sets the flag `below_high` (spec §2.9).
     pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
         self.walk_to(highest_zone(gfp), pages);
     }

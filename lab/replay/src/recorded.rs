@@ -29,7 +29,7 @@ impl Default for RecordedKinds {
     }
 }
 
-/// Events of each kind, by [`EventKind::index`].
+/// The number of events of each kind, by [`EventKind::index`].
 pub type KindCounts = [u64; EventKind::COUNT];
 
 /// The kinds of events that each figure needs.
@@ -94,10 +94,11 @@ impl RecordedKinds {
         }))
     }
 
-    /// Does the same as [`RecordedKinds::new`], but reads only the first block of events.
+    /// Reads the first block of events. Makes the table from these events, and from the recording's
+    /// description of itself.
     ///
     /// # Errors
-    /// The recording cannot be read.
+    /// An error if the recording cannot be read.
     pub fn at_the_start<R: TraceReader>(reader: &mut R) -> Result<Self, TraceError> {
         let (mut events, mut counts) = (Vec::new(), [0; EventKind::COUNT]);
         reader.read_block(&mut events)?;
@@ -145,7 +146,7 @@ impl RecordedKinds {
         (!lacking.is_empty()).then(|| format!("It has no {} events; {}.", listed(&lacking), remedy(&all)))
     }
 
-    /// Requires that these kinds were recorded.
+    /// Requires that the kinds `needed` were recorded.
     ///
     /// An error if a kind is not known to be recorded. The error names the missing kinds, and says how to
     /// record them.

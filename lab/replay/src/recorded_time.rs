@@ -24,7 +24,8 @@ const ALONE_TIMES: u64 = 10;
 /// A gap between a single event and all other events counts if there are fewer than `OTHERS_MIN` other
 /// events.
 const OTHERS_MIN: u64 = 10;
-/// Maximum number of pieces. If there are more pieces, the two pieces with the smallest gap are joined.
+/// Maximum number of pieces. If there are more pieces, two neighbouring pieces with a small gap are joined.
+/// Pieces that were read one before the other are joined first.
 const PIECES_MAX: usize = 64;
 
 /// The length of a recording, and the times of its first and last events.
@@ -207,7 +208,8 @@ impl TimeCounter {
         })
     }
 
-    /// Returns the ends of the recording, without a single event far away from all other events.
+    /// Returns the earliest and the latest time that belong to the recording. The times are 0 and `u64::MAX`,
+    /// unless a single event lies far away from all other events at this end.
     fn ends_without_single_events(&self) -> [u64; 2] {
         let pieces = self.pieces.as_slice();
         let [first, last] = [pieces.first(), pieces.last()].map(|end| end.is_some_and(|end| end.events == 1));
@@ -246,7 +248,7 @@ mod tests {
         counter.time().unwrap()
     }
 
-    /// Returns the times of 100 events a second.
+    /// Returns times of events from `from_s` to `to_s`, 100 events a second.
     fn steady(from_s: u64, to_s: u64) -> impl Iterator<Item = u64> {
         (from_s * 100..=to_s * 100).map(|hundredths| hundredths * S / 100)
     }

@@ -137,8 +137,8 @@ impl Who {
     }
 }
 
-/// If there are fewer visits than this number, neither tasks nor call sites are reported, because their
-/// shares could be wrong by more than 10 percentage points.
+/// If fewer visits than this number were recorded one by one, shares in visits are reported neither for tasks
+/// nor for call sites. Such shares could be wrong by more than 10 percentage points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
 /// The figures that a recording has for each task.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call_sites::LockName;
 
-/// Hits of tracepoints on all recorded CPUs, with their accuracy.
+/// Hits of tracepoints, zone visits and waits on all recorded CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// The time during which hits were counted, in nanoseconds.
@@ -17,7 +17,7 @@ pub struct Counts {
     /// number is not known.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// The number of visits in the segments of time whose hits were recorded one by one, each with its time.
+    /// The number of visits in the segments of time when each hit was recorded with its time.
     #[serde(default)]
     pub visits_counted: u64,
     /// Total length of the segments of `visits_counted`, in nanoseconds, averaged over the CPUs.

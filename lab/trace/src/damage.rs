@@ -11,7 +11,7 @@ pub enum Strictness {
     /// Return an error, because a replay without this line or sample would mislead.
     #[default]
     Strict,
-    /// Skip the line or sample. Count the line or sample in
+    /// Skip the line, sample or page. Count it in
     /// [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines), or as a gap of unknown size.
     Lenient,
 }

@@ -6,7 +6,7 @@ use crate::{Event, EventKind, PFN_NONE};
 /// A refill or drain of the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// For a refill, the order and the migratetype's number of its blocks. `None` for a drain.
+    /// For a refill, the order of its blocks, and the number of their migratetype. `None` for a drain.
     pub refill: Option<(u8, i8)>,
     /// The number of pages in all blocks of the decision.
     pub pages: u64,

@@ -47,7 +47,7 @@ pub enum TraceError {
         /// The remedy.
         remedy: String,
     },
-    /// A native file is damaged. Reading with recovery can skip the damage.
+    /// A native file is damaged. Reading with recovery delivers the events before the damage.
     #[error("{}: byte {offset}: {problem}; copy or convert the recording again, or read the undamaged part with recovery", path.display())]
     Damaged {
         /// The file.

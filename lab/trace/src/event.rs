@@ -1,8 +1,9 @@
 //! A page event: a struct of 32 bytes without pointers. Every reader delivers events as this struct, and the
 //! native file stores them.
 //!
-//! The meaning of a field depends on the [`EventKind`]. Some kinds (extfrag, contention, bulk allocation)
-//! reuse fields for other values. Methods of [`Event`] return the other values under their own names.
+//! The meaning of a field depends on the [`EventKind`]. Some kinds, for example extfrag, contention and bulk
+//! allocation, reuse fields for other values. Methods of [`Event`] return many of these other values under
+//! their own names.
 
 mod caller;
 mod kind;
@@ -257,7 +258,7 @@ impl Event {
             && matches!(self.work(), Some(Work::VmstatUpdate))
     }
 
-    /// The work item, if the event starts or ends one.
+    /// The work item that the event starts or ends. `None` for events of other kinds.
     #[must_use]
     pub const fn work(&self) -> Option<Work> {
         match (self.kind, self.order) {
@@ -288,7 +289,7 @@ pub struct Extfrag {
     pub change_ownership: bool,
 }
 
-/// Work items that touch per-CPU page sets.
+/// Work items: two items that touch per-CPU page sets, and all other items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// `vmstat_update`: the periodic decay of the CPU's page sets.

@@ -38,8 +38,8 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Opens a text in the format that `info.source` names. `head` is the beginning of the stream, whose reads
-/// count into `amount`.
+/// Opens a text in the format that `info.source` names. `head` is the beginning of the stream. Reads of the
+/// stream count into `amount`.
 pub(crate) fn open_text(
     info: TraceInfo,
     head: &[u8],

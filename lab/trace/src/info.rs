@@ -10,7 +10,7 @@ use crate::{
     setting_change::SettingChange, snapshot::Snapshot, tasks::Tasks, visit_cost::VisitCost,
 };
 
-/// The formats that can be read.
+/// The formats of traces. All formats except `Pcpt` can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceFormat {
@@ -203,7 +203,7 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// Sentences about facts that are missing both in the trace and in `machine`. `machine` may come from
+    /// Sentences about the assumptions for facts that the trace or `machine` lacks. `machine` may come from
     /// another file than the trace.
     #[must_use]
     pub fn assumptions(&self, machine: Option<&Layout>) -> Vec<String> {

@@ -11,9 +11,9 @@
 //!                                               └───────► convert ─► .pgtrace
 //! ```
 //!
-//! Input may be damaged or malicious. On damaged or malicious input, every parser returns a [`TraceError`]
-//! with file, place and remedy, and never panics. A length in a file is checked before memory is reserved for
-//! it.
+//! Input may be damaged or malicious. At damage, every parser returns an error (for traces, a [`TraceError`]
+//! with file and remedy), or skips the damage if the caller asked for this. No parser panics. A length in a
+//! file is checked before memory is reserved for it.
 #![forbid(unsafe_code)]
 
 mod ahead;

@@ -87,7 +87,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets what a reader does with malformed lines.
+    /// Sets what a reader does with malformed lines, samples and pages, and with damaged compressed files.
     #[must_use]
     pub const fn strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;

@@ -1,5 +1,5 @@
-//! Recognises files that a user gave as a trace or a layout but that are neither, and tells the user which
-//! file to give.
+//! Recognises files of another kind than the trace or layout that the user should give, and tells the user
+//! which file to give.
 
 use std::path::Path;
 

@@ -60,7 +60,7 @@ impl<'text> ZoneLine<'text> {
         if name.is_empty() { None } else { Some(Self { node, name, rest }) }
     }
 
-    /// The kind of the zone. `None` for a zone that never holds frames of the allocator, such as `Device`.
+    /// The kind of the zone. `None` for a zone with an unknown name, such as `Device`.
     pub(crate) fn kind(&self) -> Option<ZoneKind> {
         ZoneKind::from_name(self.name)
     }

@@ -31,8 +31,9 @@ pub trait TraceReader: Send {
 
     /// Whether one of the remaining events is a tick ([`Event::is_tick`]). Looks ahead as far as needed, in
     /// bounded memory. A call of `has_ticks` does not change what the next read returns.
-    /// [`TraceReader::lost`] includes losses met while looking ahead. Text can be read only once, so the
-    /// events before the first tick wait in a temporary file. `progress` is called from time to time.
+    /// [`TraceReader::lost`] includes losses met while looking ahead. Formats other than `.pgtrace` can be
+    /// read only once, so their events before the first tick wait in memory or in a temporary file.
+    /// `progress` is called from time to time.
     ///
     /// # Errors
     /// The errors of reading all events.

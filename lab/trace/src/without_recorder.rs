@@ -32,7 +32,8 @@ pub const RECORDER_UNKNOWN: &str = "which threads are the recorder's";
 struct Frames {
     /// Frames in use, by the first frame of their block.
     held: HashSet<u64>,
-    /// Frames of batched frees that have not reached a page set yet.
+    /// Freed frames. If the free was in a batch, the event that the frame reaches its page set is still to
+    /// come.
     freed: HashSet<u64>,
 }
 

@@ -22,7 +22,8 @@ pub enum Tracepoint {
     MmPageAllocZoneLocked,
     /// A block leaves a page set for the free lists.
     MmPagePcpuDrain,
-    /// A page set is refilled. Kernels up to 6.18 do not have this tracepoint.
+    /// A page set is refilled. A patch with this tracepoint was posted in 2026; Linux 7.3.4 does not have the
+    /// tracepoint.
     MmPagePcpuRefill,
     /// A CPU finds a spin lock taken and begins to wait. The lock may be any spin lock of the kernel, because
     /// a counter does not see which lock it is.

@@ -87,7 +87,7 @@ const PERIODS_OF_MEAN: f64 = 8.0;
 /// unknown.
 const PERIODS_IN_SLICES: u32 = 16;
 
-/// Writes a recording of counts to `out`. Calls `tell` with the progress a hundred times a second.
+/// Writes a recording of counts to `out`. Calls `tell` with the progress at the end of each segment of time.
 ///
 /// # Errors
 /// An error if the kernel refuses to count, if the command cannot be started, or if `out` cannot be written.

@@ -46,9 +46,10 @@ pub struct Evidence {
     /// and free were both recorded.
     pub remote_percent: Option<f64>,
     /// The largest number of pages that page sets held at one time, in a replay under the recorded kernel's
-    /// policy.
+    /// policy. `None` without a replay.
     pub held_pages_peak: Option<u64>,
-    /// The number of pages that page sets held at the end of a replay under the recorded kernel's policy.
+    /// The number of pages that page sets held at the end: in a recording of counts, at its end, and
+    /// otherwise at the end of a replay under the recorded kernel's policy.
     pub held_pages_end: Option<u64>,
     /// Number of pages that the machine's zones manage.
     pub managed_pages: Option<u64>,
@@ -114,8 +115,8 @@ pub enum Waiting {
         /// The number of waits.
         waits: u64,
     },
-    /// Waits were neither recorded nor counted. The share is an upper bound: it assumes that all other CPUs
-    /// wait whenever a CPU holds a zone lock.
+    /// Waits were neither recorded nor counted. The share is an upper bound: the share if all other CPUs wait
+    /// whenever a CPU holds a zone lock.
     AtMost {
         /// Share of all CPUs' time.
         percent: f64,
@@ -211,8 +212,8 @@ impl Evidence {
         percent(self.zone_pages? as f64, self.allocated_pages? as f64)
     }
 
-    /// Returns the largest number of pages that page sets held at one time, in percent of the machine's
-    /// pages.
+    /// Returns the largest number of pages that page sets are known to have held at one time, in percent of
+    /// the machine's pages.
     #[must_use]
     pub fn held_percent(&self) -> Option<f64> {
         percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages? as f64)

@@ -70,14 +70,13 @@ impl Forecast {
         })
     }
 
-    /// Whether the forecast certainly has fewer visits than the recorded kernel: its whole interval is below
-    /// the recorded number.
+    /// Whether the whole interval of the forecast's visits lies below `visits`, the recorded kernel's number.
     #[must_use]
     pub fn is_less(&self, visits: u64) -> bool {
         self.visits_range.high < visits
     }
 
-    /// Whether the two intervals overlap.
+    /// Whether the intervals of the visits in both forecasts overlap.
     #[must_use]
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.visits_range.low <= other.visits_range.high && other.visits_range.low <= self.visits_range.high

@@ -11,7 +11,8 @@ use super::forecast::Forecast;
 /// the recorded kernel's policy, and the forecast. The result is `None` if the recording cannot be simulated.
 pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 
-/// Times of an allocation in virtual time, under the recorded settings and under the advised settings.
+/// Times of an allocation in virtual time, under the recorded settings and kernel, and under the advised
+/// settings or kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
     /// The machine that was simulated.

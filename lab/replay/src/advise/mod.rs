@@ -2,9 +2,9 @@
 //!
 //! `findings` makes figures from a recording of events, and `counted` from a recording of counts. `spending`
 //! computes how much CPU time page sets cost. `options` chooses kernels and settings to try, `forecast` has
-//! the results, and `verdict` decides on the advice. `latency` has times of an allocation under the advice.
-//! `wording` writes the advice as sentences that name its figures. `run_times` compares runs of a command
-//! before and after a change.
+//! one forecast for each of them, and `verdict` decides on the advice. `latency` has times of an allocation
+//! under the advice. `wording` writes the advice as sentences that name its figures. `run_times` compares
+//! runs of a command before and after a change.
 
 mod counted;
 mod findings;
@@ -164,8 +164,8 @@ pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     }
 }
 
-/// Reads a recording once, and gives advice. If the recording does not describe its machine, `open` is called
-/// twice, and only one block of events is read after the first call.
+/// Reads a recording once, and gives advice. If a recording of events does not describe its machine, `open`
+/// is called twice, and only one block of events is read after the first call.
 ///
 /// # Errors
 /// The errors of [`examine`].
@@ -195,7 +195,7 @@ pub fn advise_repeats<R: TraceReader>(
 ///
 /// # Errors
 /// An error if the recording cannot be read, or if advice needs the machine's description and the recording
-/// lacks it. Also [`Cancelled`](pageset_report::Cancelled).
+/// lacks it. The error [`Cancelled`](pageset_report::Cancelled) if `progress` ends the work.
 pub fn examine<R: TraceReader>(
     open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,

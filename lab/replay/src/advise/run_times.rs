@@ -38,7 +38,8 @@ pub enum Difference {
 
 impl RunTimes {
     /// Finds the effect of the setting on the run times. If the setting changes nothing, all orders of the
-    /// runs by time are equally likely. In only two of all orders of the runs, the two groups do not overlap.
+    /// runs by time are equally likely, where runs of one group count as alike. In only two of these orders,
+    /// the two groups do not overlap.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {
@@ -115,7 +116,7 @@ impl Range {
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { median, low, high, runs } = self;
-        // A recording ends up to 10 ms after its command, so print times in units of 10 ms.
+        // A recording ends up to 10 ms after its command, so print times in units of 10 ms or more.
         let digits = if *high < 10.0 { 2 } else { 1 };
         write!(f, "{median:.digits$} s")?;
         if *runs > 1 {

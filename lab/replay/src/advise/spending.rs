@@ -7,14 +7,15 @@
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
 
-/// A number with its range. If the number was counted exactly, both ends of the range equal the number.
+/// A number with its range. If the number was counted exactly, both ends of the range equal the number. The
+/// range of an estimated count is its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// The lower end of the range: the true number is not smaller.
+    /// The lower end of the range.
     pub low: f64,
-    /// The upper end of the range: the true number is not larger.
+    /// The upper end of the range.
     pub high: f64,
 }
 

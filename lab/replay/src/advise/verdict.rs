@@ -14,7 +14,7 @@ const HELD_PERCENT: f64 = 1.0;
 /// A change is advised for its CPU time only if page sets hold at most this percentage of all memory after
 /// the change.
 const HELD_PERCENT_MAX: f64 = 5.0;
-/// If at least this percentage of the events is missing, the figures do not describe the load.
+/// If more than this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
 /// Shortest recording that gets a verdict. A shorter recording does not represent its load.
 const SECONDS_MIN: f64 = 0.5;

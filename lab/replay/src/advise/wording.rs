@@ -249,7 +249,7 @@ fn counted_time(findings: &Evidence) -> Option<String> {
     })
 }
 
-/// Returns the text with a capital letter at its beginning.
+/// Returns the text with "An" in place of "an" at its beginning.
 fn sentence(text: String) -> String {
     match text.strip_prefix("an ") {
         Some(rest) => format!("An {rest}"),
@@ -387,7 +387,8 @@ fn share(percent: f64) -> String {
     }
 }
 
-/// Writes a range of two numbers, or a single number if both numbers are written alike.
+/// Writes a range of two numbers. If both numbers are written alike, writes one number. If the lower number
+/// is very small, writes only the upper number, as a maximum.
 fn shares(low: f64, high: f64) -> String {
     match (share(low), share(high)) {
         (low, high) if low == high => low,

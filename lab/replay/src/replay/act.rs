@@ -1,4 +1,5 @@
-//! Acts: the recorded requests to page sets, in order. An act takes eight bytes.
+//! Acts: the recorded requests to page sets, ticks, and starts and stops of reclaimers, in order. An act
+//! takes eight bytes.
 
 use pageset_core::policy::SplitFrees;
 use pageset_core::{MigrateType, Order};
@@ -72,9 +73,9 @@ impl ActKind {
 }
 
 impl Act {
-    /// Returns the block that a free puts into its page set, under a policy with this rule. Returns `None` if
-    /// the act puts no block into a page set. For example, the pages of a split block may enter the page set
-    /// together, with the last page.
+    /// Returns the block that a free puts into its page set, under a policy with the rule `split_frees`.
+    /// Returns `None` if the act puts no block into a page set. For example, the pages of a split block may
+    /// enter the page set together, with the last page.
     #[inline]
     pub(super) fn freed(self, split_frees: SplitFrees) -> Option<BlockKind> {
         match (self.kind, split_frees) {

@@ -1,9 +1,9 @@
-//! Bundles: the sums of up to 32 consecutive acts, by page set and list.
+//! Bundles: the sums of consecutive acts on up to 32 blocks, by page set and list.
 //!
 //! A page set refills or drains once in dozens or thousands of acts. Acts between refills and drains only
 //! change counts of the page set, by the same amounts under each policy and on each CPU. `bundles` therefore
 //! adds up acts once, and each play applies whole bundles (`PageSets::pass`). If an act of a bundle may cause
-//! a refill or drain, the play plays the acts one by one.
+//! a refill or drain, the play plays the acts of this bundle one by one.
 
 use std::collections::TryReserveError;
 use std::ops::Range;

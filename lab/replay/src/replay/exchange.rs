@@ -40,7 +40,8 @@ impl Exchange {
     }
 
     /// For each recorded page set, returns the page set that gets the recorded set's acts from act `at` on.
-    /// Also returns the first act of the next stretch. Calls must be in the order of the recording.
+    /// Also returns the index of the first act of the next stretch, up to which these places hold. Calls must
+    /// be in the order of the recording.
     pub(super) fn places_from(&mut self, at: usize) -> (&[u32], usize) {
         while at == self.next && self.begun < self.stretches {
             self.draw(random(self.stretches + self.begun));
@@ -80,8 +81,8 @@ fn random(seed: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns, for each act, the page sets in two zones that get the acts of CPU 1. The machine has four
-    /// CPUs, two on each node.
+    /// For each act, returns the page set in each of two zones that gets the acts of CPU 1. The machine has
+    /// four CPUs, two on each node.
     fn places(portion: usize) -> Vec<[u32; 2]> {
         let (mut exchange, mut at, mut places) = (Exchange::new(&[0, 0, 1, 1], 8, 64, 6400), 0, Vec::new());
         while at < 6400 {

@@ -1,15 +1,15 @@
 //! Makes the forecast for one policy. The spread of several plays shows how certain the forecast is.
 //!
-//! A *play* repeats the recording's acts on page sets. Under the recorded kernel's own policy, page sets
-//! begin with the contents that the kernel's page sets had. Under any other policy, page sets begin in a
-//! steady state: the recording is played twice, and only the second play is counted.
+//! A *play* repeats the recording's acts on page sets. Under the recorded kernel's own policy and settings,
+//! page sets begin with the contents that the kernel's page sets had. Under any other policy or setting, page
+//! sets begin in a steady state: the recording (or its end) is played twice, and only the second play is
+//! counted.
 //!
-//! Another run of the load would differ a little from the recorded run, so the recording is played several
-//! more times.
+//! Another run of the load would differ a little from the recorded run. So the recording is played several
+//! more times, except under the recorded kernel's own policy and settings.
 //! - In another run, the scheduler gives tasks to other CPUs. Five plays model another placement of tasks:
 //!   the CPUs of a node exchange their acts at random, anew in each stretch of the recording (`exchange`).
-//! - If the policy is not the recorded kernel's own, one further play begins with the contents that the
-//!   recorded kernel's page sets had.
+//! - If the contents of the recorded kernel's page sets are known, one further play begins with them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -43,8 +43,8 @@ const STRETCHES: [usize; 5] = [64, 128, 256, 512, 1024];
 
 /// Maximum number of acts that are played to bring page sets into their steady state. If a recording has more
 /// acts, its last `STEADY_ACTS_MAX` acts are played. With this maximum, a server with 64 CPUs gets 65 000
-/// acts for each CPU. About a hundred acts replace the contents of a page set. Recordings of small machines
-/// have fewer acts than this maximum.
+/// acts for each CPU. About a hundred acts replace the contents of a page set. Most recordings of small
+/// machines have fewer acts than this maximum.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
 /// A recording that is ready to be played under any policy.

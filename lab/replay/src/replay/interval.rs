@@ -10,12 +10,13 @@
 //! The spread around a play has three independent parts.
 //! - The error of the replay under the recorded kernel's own policy. The error of the replay is known,
 //!   because the recording shows what the kernel did.
-//! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself.
-//! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, runs
-//!   of a load vary little. If page sets keep nearly all pages, the number of visits depends on the small
-//!   difference between allocations and frees. If page sets keep all pages, one standard deviation is a
-//!   factor of e (2.7). If there are several recordings of the load, the differences between them replace
-//!   this estimate.
+//! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself. For the recorded
+//!   kernel and settings, a small error of the replay ([`RECORDED`]) takes its place.
+//! - Except for the recorded kernel and settings: the share of the load's pages that page sets keep, squared.
+//!   If all pages pass to and from the zone, runs of a load vary little. If page sets keep nearly all pages,
+//!   the number of visits depends on the small difference between allocations and frees. If page sets keep
+//!   all pages, one standard deviation is a factor of e (2.7). If there are several recordings of the load,
+//!   the differences between them replace this estimate.
 //!
 //! The constants `SETTING` and `POLICY` were chosen with some pairs of recordings, and checked with loads
 //! that were not used for the choice. The example `coverage` measures how often intervals hold the true

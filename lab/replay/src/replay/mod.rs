@@ -74,8 +74,7 @@ pub struct ReplayOptions {
     /// The machine that replaces the recorded machine in the replay.
     pub machine: Option<Layout>,
     /// The number of CPUs of the machine that is replayed on: the recorded CPUs, and added CPUs that stay
-    /// idle. With more CPUs, each CPU's share of the watermark is smaller, and so the limit of each page set
-    /// is smaller.
+    /// idle. If the policy computes limits from a watermark, more CPUs mean a smaller limit of each page set.
     pub cpus: Option<u32>,
     /// A flag that ends the replay with [`ReplayError::Cancelled`] if the caller sets it.
     pub cancel: Arc<AtomicBool>,
@@ -105,11 +104,13 @@ pub struct Replay {
     /// The recorded kernel's own counts in the window, from its events.
     pub kernel_itself: KernelTotals,
     /// The *own row*: the replay under the recorded kernel's policy and settings. `None` if this policy is
-    /// not known, or if the replay is for a different machine.
+    /// not known, if the recording does not show the kernel's visits, or if the replay is for a different
+    /// machine.
     pub own: Option<Outcome>,
     /// One row for each candidate, in the order of [`ReplayOptions::candidates`].
     pub outcomes: Vec<Outcome>,
-    /// Warnings in words: facts that the recording lacks, and the part of the recording that is replayed.
+    /// Warnings in words. For example, facts that the recording lacks, and the part of the recording that is
+    /// replayed.
     pub warnings: Vec<String>,
     /// The memory that the replay took.
     #[serde(skip)]
@@ -178,8 +179,8 @@ pub const FAR_OFF_PERCENT: f64 = 25.0;
 pub enum Stage {
     /// Number of events read so far.
     Read(u64),
-    /// Number of allocations and frees played so far, in all plays of all candidates, and this number at the
-    /// end of the replay.
+    /// Number of acts played so far, in all plays of all candidates, and this number at the end of the
+    /// replay. Most acts are allocations and frees.
     Played(u64, u64),
 }
 

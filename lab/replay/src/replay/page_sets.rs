@@ -112,8 +112,7 @@ impl<'m> PageSets<'m> {
 
     /// Sets the interval of ticks in the recording, and the interval of ticks in this play.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
-        // Treat an interval of more than an hour as an hour, because in a recording, ticks of both intervals
-        // hardly ever come.
+        // Treat an interval of more than an hour as an hour, because hardly any recording lasts an hour.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
@@ -251,8 +250,8 @@ impl<'m> PageSets<'m> {
         true
     }
 
-    /// Whether a page set can play its acts of a bundle without a refill or drain, and without an effect on
-    /// its zones.
+    /// Whether a page set can play its acts of a bundle without a refill or drain, and without a change of a
+    /// zone's flags.
     fn can_pass(&self, at: usize, of: &OfSet, lists: &[OfList]) -> bool {
         let number = at / self.machine.cpus();
         let (zone, set) = (&self.zones[number], &self.sets[at]);
@@ -313,8 +312,8 @@ impl<'m> PageSets<'m> {
         self.totals.note_held(at, set.pcp.count);
     }
 
-    /// Plays an allocation. Checks the zones that the allocation may use, beginning with the highest zone,
-    /// and takes a block from one of them (spec §2.9).
+    /// Plays the watermark checks of an allocation from page set `at`. The checks fail in the higher zones of
+    /// the node that the allocation may use (spec §2.9).
     #[inline]
     fn walk(&mut self, at: usize, block: BlockKind) {
         let zone = at / self.machine.cpus();
@@ -494,8 +493,8 @@ mod tests {
         assert_eq!(sets.totals().refills, 1);
     }
 
-    /// Tests a play with a tick every two seconds of a recording with a tick every second. Nine recorded
-    /// ticks become four ticks, and each of the four ticks lowers `high` by an eighth.
+    /// Tests plays with the recorded interval of ticks, and with twice and half this interval. Nine recorded
+    /// ticks become nine, four and 18 ticks, and each tick lowers `high` by an eighth.
     #[test]
     fn ticks_come_at_the_interval_that_is_set() {
         let machine = Machine::new(small_layout()).unwrap();
@@ -543,8 +542,9 @@ mod tests {
             prop_assert!(totals.held_peak() >= totals.held_now());
         }
 
-        /// Tests that bundles, exchanged page sets and the division into portions change no count, under any
-        /// policy. In some cases a zone is short of free pages, or a reclaimer runs.
+        /// Tests that acts played in bundles give the same counts as acts played one by one, under any
+        /// policy. The acts are played in two parts, sometimes on exchanged page sets. In some cases a zone
+        /// is short of free pages, or a reclaimer runs.
         #[test]
         fn bundles_change_nothing(
             acts in any_acts(),

@@ -71,9 +71,9 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// Makes a player of the recording. The player stops when `cancel` is set. The player plays each of these
-    /// bundles of acts in one step where it can. `progress` receives the number of acts in each portion that
-    /// was played.
+    /// Makes a player of the recording. The player stops when `cancel` is set. The player plays a bundle of
+    /// `bundles` in one step if no act of the bundle can cause a refill or drain. `progress` receives the
+    /// number of acts in each portion that was played.
     pub(super) fn forecaster<'r>(
         &'r self,
         bundles: &'r [Bundles],

@@ -74,7 +74,7 @@ pub(super) fn zone_before<'z>(
     before.and_then(|before| before.zoneinfo.zone(zone.node, zone.kind)).unwrap_or(zone)
 }
 
-/// Whether the number of pages in each page set is known.
+/// Whether the recording has the number of pages in page sets, at least of one zone.
 pub(super) fn is_known(machine: &Machine, before: Option<&Snapshot>) -> bool {
     machine.zones.iter().any(|zone| !zone_before(before, zone).pagesets.is_empty())
 }

@@ -41,7 +41,7 @@ pub struct Step {
 pub enum Made {
     /// The page set fetched pages from its zone.
     Refill {
-        /// How many.
+        /// The number of fetched pages.
         pages: u64,
         /// The order of the blocks.
         order: Order,
@@ -50,7 +50,7 @@ pub enum Made {
     },
     /// The page set gave pages back.
     Drain {
-        /// How many.
+        /// The number of drained pages.
         pages: u64,
         /// The reason for the drain.
         reason: DrainReason,
@@ -95,7 +95,7 @@ impl Steps {
     /// recording, the steps have the same refills and drains.
     ///
     /// # Errors
-    /// An error of `each`, or an error if the candidate's settings describe an impossible machine.
+    /// An error of `each`, or an error if the candidate cannot be replayed.
     pub fn play<E: From<ReplayError>>(
         &self,
         candidate: &Candidate,

@@ -5,9 +5,9 @@
 pub struct Unreplayed {
     /// Number of allocations that failed in the recording.
     pub failed_in_recording: u64,
-    /// Number of events about frames outside the machine's zones.
+    /// Number of allocations and frees of frames outside the machine's zones.
     pub foreign_frames: u64,
-    /// Number of events with an impossible order, CPU or node.
+    /// Number of events with an impossible order, CPU, node or number of pages.
     pub impossible: u64,
     /// Number of allocations of frames that were in use according to earlier events. The event of an earlier
     /// free was lost for each such allocation.

@@ -29,7 +29,7 @@ impl Window {
 
     /// Returns the window. If the contents of page sets at the beginning are known, the window is the whole
     /// recording. If the contents are not known, the window begins when each page set that matters has been
-    /// refilled or drained.
+    /// refilled or drained, unless less than half of the recording would be left.
     pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {

@@ -38,8 +38,8 @@ pub struct ReportData {
 /// for a report. `open` opens the recording each time.
 ///
 /// # Errors
-/// An error if the recording cannot be read or does not describe its machine, or
-/// [`Cancelled`](pageset_report::Cancelled).
+/// An error if the recording cannot be read, has counts instead of events, or does not describe its machine,
+/// or [`Cancelled`](pageset_report::Cancelled).
 pub fn report_data<R: TraceReader>(
     mut open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,

@@ -86,9 +86,9 @@ impl Samples {
         Self { zones: zones.collect(), cpus: cpus.into_values().collect() }
     }
 
-    /// An upper bound for the pages that all page sets held together: the largest sum of the CPUs' maxima in
-    /// one interval. The true number may be smaller, because CPUs are sampled at different times. `None`
-    /// without samples.
+    /// An estimate of the most pages that all page sets held together: the largest sum of the CPUs' maxima in
+    /// one interval. A CPU without a sample in the interval counts with its last maximum. `None` without
+    /// samples.
     #[must_use]
     pub fn held_peak(&self) -> Option<u64> {
         let mut changes: Vec<(u64, usize, u64)> = Vec::new();
@@ -112,7 +112,8 @@ impl Samples {
     }
 }
 
-/// Samples are not perfectly sorted by time: a sample may be up to a few intervals late.
+/// Adds a sampled value to its interval. Samples are not perfectly sorted by time: a sample may be up to a
+/// few intervals late.
 fn widen(extremes: &mut Extremes, at_ns: u64, value: u64) {
     let place = extremes.partition_point(|interval| interval.0 < at_ns);
     match extremes.get_mut(place) {

@@ -24,7 +24,7 @@ pub enum GroupName {
     Unknown,
 }
 
-/// Tasks with the same name or control group, and their totals.
+/// Tasks with the same process name, control group or owner, and the totals of these tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The name that all tasks of the group share.

@@ -1,4 +1,4 @@
-//! The recorded kernel's own work: refills, drains, fallbacks, ticks and reclaim.
+//! The recorded kernel's own work: for example refills, drains, fallbacks, ticks and reclaim.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
 

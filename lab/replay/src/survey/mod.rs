@@ -15,8 +15,8 @@
 //! - `timeline` reads the recording again for counts over time. `blocks` is the table of
 //!   allocated blocks.
 //!
-//! All counts come from events. If events of a kind were not recorded (see [`Survey::recorded`]), counts of
-//! this kind are 0, whatever the load did.
+//! All counts except those of `zones` come from events. If events of a kind were not recorded (see
+//! [`Survey::recorded`]), counts of this kind are 0, whatever the load did.
 
 mod blocks;
 mod bursts;

@@ -224,9 +224,9 @@ impl Engine {
         pressure.drained();
     }
 
-    /// Whether the drained blocks add up to the due drain, slice by slice. If the task moved to another CPU,
-    /// the drained blocks may also add up to only the first slices. Without a due drain, no block may be
-    /// drained.
+    /// Whether the drained blocks add up to the due drain, slice by slice. If the task moved to another CPU
+    /// before the drain ended, the drained blocks need add up only to the first slices of the due drain.
+    /// Without a due drain, no block may be drained.
     fn agrees_with(
         &self,
         home: Home,
@@ -456,9 +456,9 @@ impl Engine {
         if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
             && !self.agrees(home, retried, corrected.count, observed)
         {
-            // A drain takes as many pages as were freed recently (`free_count`), but at least a batch. The
-            // drain's last block may have more pages than needed. The number of drained pages therefore gives
-            // a lower and an upper bound of `free_count`.
+            // Under such a policy, a drain takes as many pages as were freed recently (`free_count`), but at
+            // least a batch. The drain's last block may have more pages than needed. The number of drained
+            // pages therefore gives a lower and an upper bound of `free_count`.
             let set = &mut self.sets[home.set];
             let fewest = pages - last.frames() as i32 + 1;
             let least = if fewest <= set.limits.batch { 0 } else { fewest };

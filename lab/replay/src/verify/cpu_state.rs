@@ -11,8 +11,8 @@ use super::page_set::Home;
 pub(super) struct CpuState {
     /// Drains whose last slices the model has not handled yet.
     pub(super) slices: Vec<Slices>,
-    /// Blocks that have reached their page set, but whose drain an interrupt delays. For each block, the
-    /// index of the free's event, and the index of the drain's first event.
+    /// Frees that cause a drain, if other events of the CPU come between the free and the drain. For each
+    /// free, the index of its event, and the index of the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
     /// First frames of blocks that the model has already allocated, although the event of the allocation
     /// comes later.

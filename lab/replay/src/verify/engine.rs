@@ -38,7 +38,8 @@ pub(super) struct Engine {
     pub(super) samples: Vec<Sample>,
     pub(super) has_bulk_events: bool,
     pub(super) has_begun: bool,
-    /// For each event after the end of the last chunk, whether it was already handled.
+    /// For each event of the previous chunk from `Chunk::end` on, whether the event was already handled. The
+    /// next chunk begins with these events.
     pub(super) done: Vec<bool>,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
@@ -201,9 +202,8 @@ impl Engine {
     }
 
     /// Takes a frame off a list, because an event shows that the frame is not on the list. If bulk
-    /// allocations were recorded, every page has events. If so, the list keeps its number of pages, because
-    /// only the frame was wrong. If bulk allocations were not recorded, the page left the list without an
-    /// event.
+    /// allocations were recorded, every page has events. If so, the page set keeps its count, because only
+    /// the frame was wrong. If bulk allocations were not recorded, the page left the list without an event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {

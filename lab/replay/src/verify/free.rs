@@ -18,6 +18,7 @@ const SEARCHED: usize = 64;
 
 impl Engine {
     /// Handles a freed block. The block reaches its page set immediately, or later if it is freed in a batch.
+    /// If the lock of the page set is busy, the block never reaches the page set.
     pub(super) fn freed(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let Some((place, order)) = self.block(&event, event.order) else { return };
@@ -100,7 +101,7 @@ impl Engine {
         Some(order)
     }
 
-    /// Handles the event that shows that a block of a batch reaches its page set.
+    /// Handles the event `MmPageFreeBatched`: a freed block that waited in a batch reaches its page set.
     pub(super) fn committed(&mut self, chunk: &mut Chunk, index: usize) {
         self.commit_or_defer(chunk, index);
     }
@@ -175,7 +176,7 @@ impl Engine {
     }
 
     /// Whether an interrupt freed this block while the interrupted thread held the page set's lock, in the
-    /// middle of a batch.
+    /// middle of a batch, drain or refill.
     fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
         let event = &chunk.events[index];
         let depth = event.interrupt_level();
@@ -286,7 +287,8 @@ impl Engine {
                     last = at;
                 }
                 EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease => {}
-                // Skip the events of an interrupt between two slices.
+                // If other tasks may run between two slices, stop at any other event. Otherwise, skip the
+                // events of an interrupt.
                 _ if self.policy.free_drain != FreeDrain::Whole && commit.interrupt_level() == 0 => break,
                 _ if event.interrupt_level() > commit.interrupt_level() => {}
                 _ => break,

@@ -217,7 +217,7 @@ mod tests {
     /// linked.
     type Compared = (Vec<u64>, bool);
 
-    /// Returns what each chunk compares.
+    /// For each chunk, returns the numbers of the events that are compared with the chunk.
     fn compared(end: u64, fails_at: u64) -> (Vec<Compared>, Result<(), LinkError>) {
         let (mut reader, mut found, mut seen) = (frees(end, fails_at), Vec::new(), 0);
         let result = linker(&mut reader).for_each_chunk(Chunk::default(), |chunk| {

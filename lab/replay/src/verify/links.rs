@@ -24,12 +24,12 @@ pub(super) struct Link {
     pub(super) in_task: u32,
     /// The previous event of this task.
     pub(super) before_in_task: u32,
-    /// Order of the block. A batched free has two events, and only the first event has the order. The link of
-    /// the second event gets the order of the first event.
+    /// Order of the block. A batched free has two events, and only the first event has the order. For the
+    /// second event, this field has the order of the first event.
     pub(super) order: u8,
 }
 
-/// A chunk: a part of the recording, with the links of its events.
+/// A chunk is a part of the recording. `links` names for each event the related events before and after it.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) events: Vec<Event>,

@@ -17,7 +17,8 @@
 //!   (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets'
 //!   contents at the start).
 //! - Files that use many other files: `dispatch` (passes each event to the file for its kind), `options`,
-//!   `fit` (which of several policies agrees best), and this file.
+//!   `fetches` (counts of the kernel's fetches), `fit` (which of several policies agrees best), and this
+//!   file.
 
 mod after_free;
 mod alloc;

@@ -60,7 +60,7 @@ pub struct Refills {
 /// Counts of drains. Policy and kernel agree if they drain at the same moment, with the same number of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drains {
-    /// Number of drains of the kernel.
+    /// Number of drains of the kernel after a free.
     pub observed: u64,
     /// Number of drains that the policy decided on.
     pub predicted: u64,
@@ -89,7 +89,7 @@ pub struct Decays {
 /// sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Samples {
-    /// Number of page sets compared.
+    /// Number of comparisons: one for each page set in each sample.
     pub n: u64,
     /// Number of comparisons with the same `count`.
     pub count_exact: u64,

@@ -20,15 +20,15 @@ const MARK_CPU: u64 = 0xfff;
 const NEAR_NS: u64 = 2_000_000;
 
 /// The kernel's upper limit of `high` may be less than the model's `high_max`, by at most a twelfth. The
-/// kernel's limit is less if the kernel computed the limit before it gave boot memory back to the zone (a
-/// 24th of 320 MiB in one case). A tick lowers `high` by an eighth, so a `high` below the limit is not
-/// mistaken for the limit.
+/// kernel may compute its limit before boot memory comes back to the zone. The limit is then less (in a zone
+/// of 320 MiB: by a 24th). A tick lowers `high` by an eighth, so a `high` below the limit is not mistaken for
+/// the limit.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
-    /// Sets the limits of page sets to the limits that samples print. If samples do not print limits, the
-    /// largest printed `high` of a zone may become `high_max`. This `high` must be equal to the model's
-    /// `high_max`, or less by at most a twelfth (`BOOT_SHARE`).
+    /// Sets the limits of page sets to the limits that samples print. Before that, the largest printed `high`
+    /// of a zone may become the `high_max` of the zone's page sets. The largest printed `high` becomes
+    /// `high_max` only if it equals the model's `high_max`, or is less by at most a twelfth (`BOOT_SHARE`).
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;

@@ -218,8 +218,7 @@ fn locks_are_taken_for_refills_drains_and_blocks_past_the_page_sets() {
     assert!(outcome.zone_lock_acquisitions <= explained, "{} of {explained}", outcome.zone_lock_acquisitions);
 }
 
-/// Replays the bundled recordings under their own kernels' policies, and bounds the median and the largest
-/// error.
+/// Replays bundled recordings under their own kernels' policies, and bounds the median and the largest error.
 #[test]
 fn own_totals_are_those_of_the_kernel() {
     let names = SMALL.into_iter().chain([

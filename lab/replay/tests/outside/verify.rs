@@ -1,4 +1,5 @@
-//! Tests that verifications of the bundled recordings give exactly the expected counts, in every mode.
+//! Tests that verifications of bundled recordings give exactly the expected counts. Each mode has its own
+//! list of recordings.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -56,9 +57,9 @@ fn expect(name: &str, mode: Mode, expected: Counts) {
     }
 }
 
-/// Tests two recordings of each kernel. Every decision is predicted, with two exceptions: decisions that
-/// depend on state from before the recording and, on 6.18, decisions that depend on bulk allocations. The
-/// recordings of 6.18 do not have bulk allocations.
+/// Tests at least two recordings of each of three kernels. Nearly every decision is predicted. The other
+/// decisions depend on facts that recordings do not show: for example the state before the recording or, on
+/// 6.18, bulk allocations.
 #[test]
 fn step_by_step_the_core_decides_as_the_kernels_did() {
     for (name, expected) in STEP {
@@ -66,8 +67,8 @@ fn step_by_step_the_core_decides_as_the_kernels_did() {
     }
 }
 
-/// Tests recordings of virtual machines in mode `blind`. Samples need not reset the model, because events
-/// account for every page.
+/// Tests recordings in mode `blind`. For recordings of virtual machines (Linux 6.1 and 6.12), the counts are
+/// the same as in mode `step`, because events account for every page.
 #[test]
 fn without_resets_guests_are_predicted_as_well() {
     for (name, expected) in STEP.into_iter().filter(|(name, _)| !name.starts_with("k618")) {
@@ -171,7 +172,7 @@ fn a_decision_that_depends_on_an_unknown_count_is_undetermined() {
 /// A recording with only the first slice of each drain.
 struct FirstSlices {
     reader: Box<dyn TraceReader>,
-    /// For each CPU and task, the number of pages that the task's current drain has given back so far.
+    /// For each CPU and task, the number of blocks that the task's current drain has given back so far.
     given: HashMap<(u16, u32), u32>,
 }
 

@@ -145,7 +145,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a given number of bytes per read, and then an error if there is one.
+    /// A stream that returns at most a given number of bytes per read. After its last byte, the stream
+    /// returns an error if one is given.
     struct Drip(Cursor<Vec<u8>>, usize, Option<ErrorKind>);
 
     impl Read for Drip {

@@ -2,7 +2,7 @@
 //! that `trace-cmd report -R` prints.
 //!
 //! Source of the formats: the `format` files that kernels publish below `/sys/kernel/tracing/events/`. The
-//! kernel prints a hash in `page=`, so this field is not used.
+//! kernel prints a hash in `page=`, so this field only shows whether there is a page.
 
 use super::fields::{Fields, decimal, hexadecimal, number, signed};
 use crate::{

@@ -339,8 +339,8 @@ impl<F: TextFormat> EventSource for TextReader<F> {
                         self.first_malformed.get_or_insert((line, Malformed { problem, remedy }));
                     }
                     Strictness::Strict => {
-                        // Offer to skip lines only if the text has some good lines. If all lines are bad, the
-                        // text has another form.
+                        // If a line has `page=` without `pfn=`, the lines of all page events lack their
+                        // frames. So do not offer to skip such lines.
                         let or_skip = match remedy == F::REMEDY {
                             true => ", or read leniently to skip and count such lines",
                             false => "",

@@ -1,5 +1,5 @@
-//! The index at the file's end. The index has the file offset of each block of events, and the number of
-//! events of each kind and CPU.
+//! The index at the file's end. The index has the file offset of each block of events, the number of events
+//! of each kind, the number of events on each CPU, and the numbers of lost events.
 
 use super::format::{
     BLOCKS_MAX, BlockHeader, CPUS_MAX, INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, INDEX_MAGIC, KindCounts,

@@ -52,8 +52,8 @@ impl NativeReader {
     /// Opens the native file at `path`, which must not be compressed as a whole.
     ///
     /// # Errors
-    /// An error if the file cannot be read, is not a native file, or is damaged although `recovery` refuses
-    /// damage.
+    /// An error if the file cannot be read, or is not a native file. If `recovery` refuses damage, also an
+    /// error if the file's head or index is damaged.
     pub fn open(path: &Path, recovery: Recovery) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
         Self::new(path, Box::new(file), recovery)

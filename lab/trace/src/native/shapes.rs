@@ -1,9 +1,8 @@
 //! The table of event shapes. The shape of an event is all its fields except time and frame.
 //!
-//! A block of 64 Ki events has only some hundred combinations of kind, CPU, thread, order, flags and so on.
-//! The block stores each combination once, and for each event the index of its shape. To decode an event, the
-//! reader copies only the 16 bytes of its shape, which are usually in the first-level cache. Without shapes,
-//! the reader would have to read nine columns.
+//! A block of 64 Ki events usually has only some hundred shapes. The block stores each shape once, and for
+//! each event the index of its shape. To decode an event, the reader copies only the 16 bytes of its shape,
+//! which are usually in the first-level cache. Without shapes, the reader would have to read nine columns.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! Writes a native file from front to back, with one block of events in memory.
+//! Writes a native file from front to back. One block of events is in memory, or a few blocks for each
+//! further thread.
 
 use std::io::{self, Write};
 use std::mem;

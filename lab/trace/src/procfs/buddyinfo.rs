@@ -54,7 +54,7 @@ impl Buddyinfo {
             let owner = ZoneLine::parse(line)
                 .ok_or_else(|| ProcError::new(FILE, index + 1, format!("not a zone: {}", excerpt(line))))?;
             let blocks = parse_orders(FILE, index + 1, owner.rest)?;
-            // A zone that this project does not model, such as Device, never has free blocks.
+            // Leave out a zone that this project does not model, such as `Device`.
             if let Some(kind) = owner.kind() {
                 zones.push(FreeBlocks { node: owner.node, kind, blocks });
             }

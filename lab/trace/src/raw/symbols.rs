@@ -7,7 +7,8 @@ use std::{
 
 use super::kallsyms::{self, Symbol};
 
-/// Addresses of the functions that events name. An address is `None` if this user may not see addresses.
+/// Addresses of functions that events name, and the name of the bulk allocator. A fact is `None` if the
+/// kernel's list does not show it. Not every user may see addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbols {
     /// The periodic work of a CPU (`vmstat_update`).

@@ -8,7 +8,7 @@ pub const FOLLOWED_ONE_IN: u64 = 16;
 /// Maximum number of blocks that are followed at the same time.
 const FOLLOWED_MAX: usize = 64 << 10;
 
-/// Counts of followed blocks, and of allocations that were not followed.
+/// Counts of followed blocks, and of allocations that were chosen but not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
     /// Number of allocations that were chosen to be followed: one in 16.

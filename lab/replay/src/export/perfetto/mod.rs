@@ -1,5 +1,5 @@
-//! Writes a recording as a trace for Perfetto, with tracks for nodes, zones and CPUs. A browser shows the
-//! tracks, and SQL can query them.
+//! Writes a recording as a trace for Perfetto, with tracks for nodes, zones, page sets, CPUs and threads. A
+//! browser shows the tracks, and SQL can query them.
 //!
 //! Files, from an event to its bytes:
 //! - `kernel` has the recorded kernel's tracks, with `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`,
@@ -70,8 +70,9 @@ pub struct PerfettoSummary {
     pub followed: Followed,
     /// How well page counts that were computed from events agree with the sampled page counts.
     pub samples: SampledSets,
-    /// How many beginnings have no end, and how many ends have no beginning. A beginning without an end is
-    /// drawn as a slice that ends at a later event or stays open. An end without a beginning is not drawn.
+    /// How many beginnings have no end, and how many ends have no beginning. A tick, LRU drain or reclaim
+    /// without an end is drawn as a slice that ends at a later event or stays open. A wait without an end,
+    /// and any end without a beginning, is not drawn.
     pub unpaired: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
@@ -165,7 +166,7 @@ fn recorded(
     Ok(summary)
 }
 
-/// Draws a slice that covers the whole recording and describes it, and a slice for each gap.
+/// Draws a slice that covers the whole recording and describes the recording, and a slice for each gap.
 fn about(
     packets: &mut Packets<'_>,
     info: &pageset_trace::TraceInfo,

@@ -69,7 +69,7 @@ pub(super) struct Sequence(usize);
 pub(super) enum TrackKind<'a> {
     /// Slices, or other tracks.
     Slices,
-    /// Numbers of pages. The viewer draws counters with the same key in the same scale.
+    /// Numbers of pages. The viewer draws counters with equal texts in `scale` to the same scale.
     Pages { scale: Option<&'a str> },
     /// The slices of a thread.
     Thread { tid: u32 },
@@ -93,7 +93,7 @@ pub(super) struct Descriptor<'a> {
 pub(super) enum What {
     /// A slice begins.
     Begin(Name),
-    /// The slice that began last ends.
+    /// The slice that began last on this track ends.
     End,
     /// An event without a length happens.
     Moment(Name),

@@ -1,8 +1,9 @@
 //! Compares samples of page sets with page counts that were computed from events, and corrects the counts.
 //!
 //! A sample shows the number of pages in a page set at an unknown moment between two times. A count from
-//! events can be wrong: a free past a busy page set looks like a free into that page set. A count is
-//! corrected if the sampled number is smaller or larger than every value of the count between the two times.
+//! events can be wrong. For example, a free past a busy page set looks like a free into that page set. A
+//! count is corrected if the sampled number is smaller or larger than every value of the count between the
+//! two times.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 /// How well page counts that were computed from events agree with samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampledSets {
-    /// Number of comparisons: one for each page set in each sample.
+    /// Number of comparisons: one for each page set in each sample, if the page set had a count before the
+    /// sample.
     pub taken: u64,
     /// Number of comparisons with an error: the sampled number is smaller or larger than every value of the
     /// computed count during the sample.
@@ -23,8 +25,8 @@ pub struct SampledSets {
 /// The samples of each CPU, in reverse order, so that the next sample is the last entry.
 pub(super) struct Samples {
     waiting: BTreeMap<u32, Vec<Sample>>,
-    /// The smallest and the largest number of pages in each page set since the beginning of the current
-    /// sample of its CPU.
+    /// For each CPU with a sample that has begun, the page sets of the CPU by zone. For each page set, the
+    /// smallest and the largest number of pages since the sample began.
     begun: BTreeMap<u32, Vec<(usize, i64, i64)>>,
 }
 

@@ -1,6 +1,6 @@
 //! The tracks of threads. A recording may have any number of threads, so only threads with slices get a
-//! track. If the list of described tracks is full, the list is cleared. After this, a track may be described
-//! a second time.
+//! track. If the list of described tracks is full, the list is cleared. After the list was cleared, a track
+//! may be described a second time.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ impl<'info> Threads<'info> {
         names.process_name(names.find(tid, at_ns)?).map(printable)
     }
 
-    /// The track of a thread. An idle task has a track for each CPU.
+    /// The track of a thread. The idle task of each CPU has its own track.
     pub(super) fn track(
         &mut self,
         packets: &mut Packets<'_>,

@@ -69,8 +69,8 @@ mod tests {
     use super::*;
 
     /// Tests the examples of the format's description: field 1 is the number 150, field 2 is a text, and
-    /// field 3 is the first message. Field 4 is the number -1, which takes ten bytes. Source:
-    /// <https://protobuf.dev/programming-guides/encoding/>.
+    /// field 3 is a message with the number 150 in its own field 1. Field 4 is the number -1, which takes ten
+    /// bytes. Source: <https://protobuf.dev/programming-guides/encoding/>.
     #[test]
     fn fields_are_those_of_the_formats_description() {
         let mut message = Message::default();

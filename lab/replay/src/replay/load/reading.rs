@@ -363,9 +363,9 @@ impl<'m> Reading<'m> {
         self.load.split_blocks += 1;
     }
 
-    /// Handles a block that leaves its page set. If one act freed each page of the block, joins these acts,
-    /// because the page set held the pages as one block. Returns the note of the block's first frame, and
-    /// removes all notes of the block.
+    /// Handles a block that leaves its page set. If each page of the block was freed by its own act, joins
+    /// these acts, because the page set held the pages as one block. Returns the note of the block's first
+    /// frame, and removes all notes of the block.
     fn leaves_set(&mut self, event: &Event, zone: usize, order: Order) -> Option<Note> {
         let first = self.zones[zone].take(event.pfn);
         let others = (event.pfn..event.pfn.saturating_add(u64::from(order.frames()))).skip(1);
@@ -386,8 +386,8 @@ impl<'m> Reading<'m> {
         first
     }
 
-    /// Handles the event that a block of a batch of frees reaches its page set. The act of the earlier event
-    /// becomes `Nothing`, and a new act frees the block.
+    /// Handles the event `MmPageFreeBatched`: a freed block that waited in a batch reaches its page set. The
+    /// act of the earlier free becomes `Nothing`, and a new act frees the block.
     fn committed(&mut self, event: &Event) {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };

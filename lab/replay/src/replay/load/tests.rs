@@ -114,8 +114,8 @@ fn a_block_may_be_freed_page_by_page() {
     assert!(load.remainder.is_empty(), "expected that the load gives its block back: {:?}", load.remainder);
 }
 
-/// Tests that no free of a part of an allocated block counts as unmatched, in whatever order and sizes the
-/// parts are freed. Only pages that are freed one directly after the other count as a whole block.
+/// Tests that no free of a part of an allocated block counts as unmatched, in several orders and sizes of the
+/// parts. Only pages that are freed one directly after the other count as a whole block.
 #[test]
 fn a_part_of_a_block_leaves_the_rest_allocated() {
     let (alloc, [first, second, third, fourth]) = split_block(4096);

@@ -208,7 +208,8 @@ impl Sections<'_> {
         Ok((unpacked, Box::new(spool)))
     }
 
-    /// Appends the chunks of a ring to `spool`, which has `spooled` bytes. Returns the new length of `spool`.
+    /// Decompresses the chunks of a ring, and appends them to `spool`, which has `spooled` bytes. Returns the
+    /// new length of `spool`.
     fn unpack_ring(
         &mut self,
         place: &Place,

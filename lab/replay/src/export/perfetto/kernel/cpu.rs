@@ -1,5 +1,5 @@
-//! Draws one CPU's activity: its periodic work, its rates of allocations and frees, and the reasons for its
-//! drains.
+//! Draws one CPU's activity: its periodic work, and its sums of allocated and freed pages. Also finds the
+//! reasons for the CPU's drains.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,8 +27,8 @@ pub(super) struct Cpu {
     freed: Curve,
     /// The work item that runs now, and the time when the item began.
     work: Option<(Name, u64)>,
-    /// The kind and thread of the last event that was not about a lock. If blocks move after this event, the
-    /// kind of the event is the reason for the move.
+    /// The kind and thread of the last event that was neither about a lock nor a fallback. If blocks move
+    /// after this event, the kind of the event is the reason for the move.
     last: Option<(EventKind, u32)>,
     /// The reason why the last run of blocks moved, and the task that moved them.
     run: (&'static str, u32),
@@ -186,7 +186,7 @@ impl Cpu {
             return Ok(());
         }
         if self.work.is_some() {
-            // The recording lacks the end of the work item before this one.
+            // The recording lacks the end of the work item before the item that begins now.
             self.unpaired += 1;
             self.end_work(packets, event.ts_ns)?;
         }

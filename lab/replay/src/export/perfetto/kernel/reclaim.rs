@@ -27,7 +27,8 @@ pub(super) struct Reclaim {
     /// The time when each task began to reclaim, by pid and CPU. The CPU distinguishes idle tasks, which all
     /// have pid 0.
     tasks: HashMap<(u32, u16), u64>,
-    /// Number of reclaims whose beginning or end the recording does not show.
+    /// Number of reclaims whose beginning or end the recording does not show, or that exceed `NODES_MAX` or
+    /// `TASKS_MAX`.
     pub(super) unpaired: u64,
 }
 

@@ -111,7 +111,7 @@ struct Sequence {
 #[derive(Default)]
 struct State {
     sequences: BTreeMap<u64, Sequence>,
-    /// For each track number, its full name, and whether it is a counter.
+    /// For each track number, the track's full name, and whether the track is a counter.
     tracks: BTreeMap<u64, (String, bool)>,
     /// For each packet with an event: time, place in the file, sequence, and the event.
     events: Vec<(u64, usize, u64, usize)>,
