@@ -20,8 +20,8 @@ use pageset_trace::raw::PageLayout;
 /// longer, because its CPU is interrupted as a virtual CPU may be, is delivered out of order and counted. The
 /// 5 ms are a guess.
 pub(crate) const LATE_NS: u64 = 5_000_000;
-/// Maximum number of pages that one round reads from all rings together: 16 MiB on most machines. The maximum
-/// bounds the memory of the recorder.
+/// Maximum number of pages that one round reads from all rings together, if there are at most 256 CPUs: 16
+/// MiB with pages of 4 KiB. The maximum bounds the memory of the recorder.
 const ROUND_PAGES_MAX: usize = 4096;
 /// Smallest and largest number of pages that one round reads from one ring, for any number of CPUs.
 const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=256;
@@ -93,8 +93,8 @@ impl Merger {
         self.rings.iter().map(|ring| (ring.cpu, ring.records))
     }
 
-    /// Names of the call sites and locks in the events that were read. `None` if no call chains were
-    /// recorded.
+    /// Names of the call sites, and of the locks that are variables, in the events that were read. `None` if
+    /// no call chains were recorded.
     pub(crate) fn call_sites(&self) -> Option<CallSites> {
         self.decoder.callers().map(|callers| self.sites.names(callers))
     }

@@ -1,6 +1,6 @@
-//! Samples the page sets of every CPU every few milliseconds. A thread moves from CPU to CPU and reads
-//! `/proc/zoneinfo`. In a reading of `/proc/zoneinfo`, only the values of the CPU that reads are all from one
-//! moment.
+//! Samples the page sets of every CPU every 20 ms, or less often on machines with many CPUs. A thread moves
+//! from CPU to CPU and reads `/proc/zoneinfo`. In a reading of `/proc/zoneinfo`, only the values of the CPU
+//! that reads are all from one moment.
 //!
 //! Before and after each reading, the thread writes a mark to the trace. The marks show the place of the
 //! reading among the events.
@@ -29,7 +29,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// `/proc/zoneinfo` is long.
 const SHARE: u32 = 50;
 /// Maximum number of page sets in all samples: 26 MB in the trace's description before compression. When the
-/// samples reach this maximum, every second sample is dropped, and the period is doubled.
+/// samples exceed this maximum, every second round of samples is dropped, and the period is doubled.
 const PAGESETS_MAX: usize = 200_000;
 /// A mark is one of these two numbers plus the CPU's number. `BEFORE` stands for the beginning of a reading,
 /// and `BEHIND` for its end.

@@ -1,4 +1,4 @@
-//! Collects names of tasks during a recording, if the caller wants names.
+//! Collects names of tasks during a recording, if the caller wants names or counts the command's tasks.
 //!
 //! A separate instance records two events: a task begins, and a task changes its name. The names of tasks
 //! that ran before come from `/proc`. The recording's own instance does not change.

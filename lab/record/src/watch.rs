@@ -67,8 +67,8 @@ impl Watch {
         Ok(&self.events)
     }
 
-    /// Names of the call sites and locks in the events that were read. `None` if no call chains were
-    /// recorded.
+    /// Names of the call sites, and of the locks that are variables, in the events that were read. `None` if
+    /// no call chains were recorded.
     pub(crate) fn call_sites(&self) -> Option<CallSites> {
         self.merger.call_sites()
     }

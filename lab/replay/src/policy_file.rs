@@ -215,7 +215,7 @@ impl Places {
     }
 }
 
-/// Finds a rule that no machine could follow, and says why.
+/// Finds a key whose value is impossible, or does not go with another key, and says why.
 fn impossible(policy: &Policy) -> Option<(&'static str, &'static str)> {
     match (policy.batch, policy.high) {
         (BatchRule::Fixed(pages), _) if pages < 1 => return Some(("batch", "a batch is at least one page")),

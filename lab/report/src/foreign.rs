@@ -47,7 +47,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Quotes a word for a shell. A word with hidden characters is written as `$'\x1b[31m'`, which bash, zsh and
+/// Quotes a word for a shell. A word with hidden characters is written as `$'\033[31m'`, which bash, zsh and
 /// POSIX of 2024 accept.
 #[must_use]
 pub fn shell_word(word: &str) -> String {

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The origin of a number. Every table and plot with numbers of several origins shows the origin of each
-/// number.
+/// The origin of a number. Every table and plot with numbers of several origins names these origins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {

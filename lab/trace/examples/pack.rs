@@ -4,9 +4,8 @@
 //! ```text
 //! cargo run --release -p pageset-trace --example pack -- IN OUT.pgtrace [LEVEL]
 //! ```
-//! Prints the sizes of the trace and of the native file. Reads each file five times with one thread, and
-//! prints the events per second of the fastest reading. During these readings, the files are in the page
-//! cache.
+//! Prints the sizes of the trace and of the native file. Opens and reads each file five times, and prints the
+//! events per second of the fastest reading. During these readings, the files are in the page cache.
 
 use std::{
     env,

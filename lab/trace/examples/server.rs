@@ -1,6 +1,7 @@
 //! Generates a recording of a large server, to measure the cost of reading such a recording. The server has
-//! two nodes of 256 GiB and 64 CPUs; the number of events is an argument. Page sets in the recording have the
-//! size of Linux's page sets, but other rules, so a replay of this recording has no meaning.
+//! two nodes of 256 GiB, and 64 CPUs unless CPUS is given. EVENTS is the smallest number of events in the
+//! recording. Page sets in the recording have the size of Linux's page sets, but other rules, so a replay of
+//! this recording has no meaning.
 //!
 //! Each CPU maps memory in bursts of single pages, and then frees these pages. Each CPU passes blocks of
 //! eight pages to a CPU of the other node, which frees the blocks. Each CPU keeps file pages until other file

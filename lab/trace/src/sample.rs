@@ -1,4 +1,5 @@
-//! Samples of page sets. A CPU samples its own page sets every few milliseconds while recording.
+//! Samples of page sets. During a recording, each CPU's page sets are sampled about every 20 ms, by a thread
+//! on this CPU.
 
 use pageset_core::ZoneKind;
 use serde::{Deserialize, Serialize};

@@ -72,7 +72,7 @@ const FREQUENT: usize = 3;
 /// only its number of hits is reported.
 const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 
-/// Mean length of a segment. In each segment, a frequent tracepoint is on or off.
+/// Mean length of a segment. A frequent tracepoint is on or off for a whole segment.
 const SEGMENT: Duration = Duration::from_millis(5);
 /// Additional length of a segment per CPU, because switching a tracepoint takes a call for each CPU.
 const SEGMENT_OF_CPU: Duration = Duration::from_millis(1);

@@ -31,8 +31,8 @@ impl Waits {
         Self { watch, totals: WaitTotals::default(), missing: None }
     }
 
-    /// Adds the waits that have ended. `rate` is the number of waits per second on the CPU with the most
-    /// waits.
+    /// Counts the waits that have ended, and gives up if there are too many waits. `rate` is the number of
+    /// waits per second on the CPU with the most waits.
     pub(crate) fn look(&mut self, rate: f64) {
         let Some(watch) = &mut self.watch else { return };
         let is_over = match watch.totals() {

@@ -133,7 +133,7 @@ impl Spending {
 }
 
 /// Computes the time of visits from the cost of a visit. If the number of moved pages is known, also computes
-/// this time from the cost of a page. The result's range covers both ranges, because visits that move more
+/// this time from the cost of a page. The returned range covers both times, because visits that move more
 /// pages than the measured visits cost more.
 fn visits_ns(load: &Load, cost: &VisitCost) -> Option<Figure> {
     let each = |range: pageset_trace::CostRange| Figure {

@@ -1,7 +1,7 @@
 //! Passes each event to the file that handles events of its kind. Also does the work before the first event
 //! and after the last event.
 //!
-//! For each kind of event, another file has methods of [`Engine`], and this file calls these methods.
+//! The methods that handle one kind of event are in other files, such as `alloc.rs`.
 
 use pageset_trace::{Event, EventKind, Work};
 

@@ -1,7 +1,7 @@
 //! The bounds of the kernel's count of a page set. After a mismatch, the model's count is wrong, and often
 //! only one bound of the kernel's count is known.
 
-/// A bound that lies this number of pages from the model's count is no bound.
+/// A distance of this number of pages from the model's count means that the kernel's count has no bound.
 const UNBOUNDED: i32 = i32::MAX / 4;
 
 /// How many pages the kernel's count may lie below the model's count (`below`), or above the model's count

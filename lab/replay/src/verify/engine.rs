@@ -28,8 +28,8 @@ pub(super) struct Engine {
     pub(super) geometry: Geometry,
     /// The page sets, by zone and CPU.
     pub(super) sets: Vec<PageSet>,
-    /// Two indices for each frame. The lower half is the list that holds the frame, or 0 if no list holds the
-    /// frame. The upper half is the next event about the frame.
+    /// Two indices for each frame. The lower half of an entry is the list that holds the frame, or 0 if no
+    /// list holds the frame. The upper half of an entry is the next event about the frame.
     notes: Vec<u64>,
     /// For each pageblock, the index of the migratetype that was seen last, plus one. The value is 0 if no
     /// migratetype was seen.

@@ -13,8 +13,8 @@ pub struct Fit {
     /// The number of decisions that agree. A refill, drain or tick agrees if it has the same number of pages
     /// under the policy and in the kernel.
     pub right: u64,
-    /// The number of all decisions: the kernel's refills, drains and ticks, and further decisions that only
-    /// the policy makes.
+    /// The number of all decisions. For refills and for drains, the larger of the kernel's number and the
+    /// policy's number. For ticks, the kernel's number.
     pub decisions: u64,
 }
 

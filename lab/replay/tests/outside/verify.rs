@@ -205,8 +205,8 @@ impl TraceReader for FirstSlices {
     }
 }
 
-/// The policy predicts no drain that ends after one slice. Tests that such a drain is counted separately if
-/// another CPU visited the zone.
+/// Tests that a drain that ends after one slice is counted separately if another CPU visited the zone. The
+/// policy predicts no such drain.
 #[test]
 fn a_drain_whose_last_slices_are_missing_ended_early() {
     assert_eq!(

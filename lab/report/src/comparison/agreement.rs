@@ -93,8 +93,8 @@ impl Comparison {
         self.change_between(self.rows.get(row)?.base?, row, column)
     }
 
-    /// The direction of a row's value from the value of the row before it, among the rows with the same base
-    /// row. `None` for base rows, and if a value is missing.
+    /// The change from the preceding row with the same base row. If no such row precedes, the change from the
+    /// base row. `None` for base rows, and if a value is missing.
     #[must_use]
     pub fn step(&self, row: usize, column: usize) -> Option<Change> {
         let base = self.rows.get(row)?.base?;

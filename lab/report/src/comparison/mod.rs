@@ -4,6 +4,7 @@
 //! - `statistics`: rank correlation, direction of change, relative error.
 //! - `agreement`: the statistics for one quantity and for a table.
 //! - `skill`: directions compared with the forecast that nothing changes.
+//! - `misses`: numbers of directions that do not agree, by the kind of difference.
 //! - `export`: the comparison as a [`Table`](crate::Table) for people.
 
 mod agreement;
@@ -272,7 +273,8 @@ impl Comparison {
 
 /// Writes `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours",
 /// "origin"}], "columns": […], "spearman", "direction_agreement", "median_rel_error", "skill"}`. `rows` has
-/// an entry for each pair, and `columns` has an entry for each quantity.
+/// an entry for each pair, which may also have `spread`, `change` and `step`. `columns` has an entry for each
+/// quantity.
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let agreement = self.agreement();

@@ -43,8 +43,7 @@ impl Flows {
         let is_chosen = self.seen.is_multiple_of(FOLLOWED_ONE_IN);
         self.seen += 1;
         if !is_chosen {
-            // The frame is allocated again. If the frame's earlier block was followed, the event of the
-            // earlier block's free was lost.
+            // If the frame's earlier block is still followed, the event of the earlier block's free was lost.
             self.followed.remove(&pfn);
             return;
         }
