@@ -45,7 +45,7 @@ pub(crate) fn filled<T: Clone>(entries: usize, value: T) -> Option<Box<[T]>> {
     Some(list.into_boxed_slice())
 }
 
-/// Writes the message that there is no memory for this many bytes of `what`.
+/// Returns the message that there is no memory for this many bytes of `what`.
 pub(crate) fn none_for(bytes: usize, what: &str) -> String {
     format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1))
 }

@@ -207,8 +207,8 @@ fn remedy(lacking: &[EventKind]) -> String {
     format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
 }
 
-/// Arguments for `perf record -e`, each with kinds that it records. If a kind of an argument is missing, the
-/// whole argument is recommended, because other figures need its other kinds.
+/// Arguments for `perf record -e`, each with kinds that it records. If a recording lacks one of these kinds,
+/// the message recommends the whole argument, because other figures need the argument's other kinds.
 const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::VISITS, "'kmem:mm_page_*'"),
     (needs::WAITS, "'lock:contention_*'"),

@@ -7,10 +7,10 @@
 //! - A gap of more than a second counts only if all events before the gap were also read before all events
 //!   after the gap. If some events before the gap were read later, the clock was set, or the time of an event
 //!   is wrong.
-//! - A gap between a single event and at least ten other events may not count. A gap between two events does
-//!   not count if the gap is at least a minute long, and ten times as long as the time of the other events.
-//!   The time of the single event is then taken to be wrong. Readers that sort events by time put an event
-//!   with a wrong time at one end of the recording.
+//! - A gap between a single event and at least ten other events does not count if the gap is at least a
+//!   minute long, and at least ten times as long as the time of the other events. The time of the single
+//!   event is then taken to be wrong. Readers that sort events by time put an event with a wrong time at one
+//!   end of the recording.
 
 use pageset_trace::Event;
 
@@ -208,8 +208,9 @@ impl TimeCounter {
         })
     }
 
-    /// Returns the earliest and the latest time that belong to the recording. The times are 0 and `u64::MAX`,
-    /// unless a single event lies far away from all other events at this end.
+    /// Returns the earliest and the latest time that belong to the recording. The earliest time is 0 unless a
+    /// single event lies far before all other events. The latest time is `u64::MAX` unless a single event
+    /// lies far after all other events.
     fn ends_without_single_events(&self) -> [u64; 2] {
         let pieces = self.pieces.as_slice();
         let [first, last] = [pieces.first(), pieces.last()].map(|end| end.is_some_and(|end| end.events == 1));

@@ -6,7 +6,7 @@ use crate::number::count;
 use crate::{Cell, Column, Row, Table};
 
 /// Maximum number of rows and columns that are drawn. If a matrix has more rows, several adjacent rows are
-/// drawn as one row, and columns alike.
+/// drawn as one row. The same holds for columns.
 const DRAWN: usize = 16;
 
 /// A matrix of counts.

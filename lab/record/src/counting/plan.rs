@@ -14,8 +14,8 @@ pub(crate) const SHARE_MIN: f64 = 0.02;
 /// CPU.
 pub(crate) const SHARE_MAX: f64 = 0.25;
 
-/// Number of hits that a CPU should keep per second. To keep a hit takes about 0.5 us, so 5000 hits take a
-/// quarter of a percent of the CPU's time.
+/// Number of hits that a CPU should keep per second. To keep a hit takes about 0.5 us, so 5000 hits per
+/// second take a quarter of a percent of the CPU's time.
 const SAMPLES_PER_SECOND: f64 = 5000.0;
 
 /// Returns the share of time for each tracepoint. `rates` has the hits per second of each tracepoint on the

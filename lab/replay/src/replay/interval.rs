@@ -11,7 +11,7 @@
 //! - The error of the replay under the recorded kernel's own policy. The error of the replay is known,
 //!   because the recording shows what the kernel did.
 //! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself. For the recorded
-//!   kernel and settings, a small error of the replay ([`RECORDED`]) takes its place.
+//!   kernel and settings, a small error of the replay ([`RECORDED`]) replaces this effect.
 //! - Except for the recorded kernel and settings: the share of the load's pages that page sets keep, squared.
 //!   If all pages pass to and from the zone, runs of a load vary little. If page sets keep nearly all pages,
 //!   the number of visits depends on the small difference between allocations and frees. If page sets keep

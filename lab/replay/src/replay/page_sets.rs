@@ -312,8 +312,9 @@ impl<'m> PageSets<'m> {
         self.totals.note_held(at, set.pcp.count);
     }
 
-    /// Plays the watermark checks of an allocation from page set `at`. The checks fail in the higher zones of
-    /// the node that the allocation may use (spec §2.9).
+    /// Plays the watermark checks of an allocation from page set `at`. The allocation takes its block from
+    /// this zone, so the checks have failed in the node's higher zones that the allocation may use (spec
+    /// §2.9).
     #[inline]
     fn walk(&mut self, at: usize, block: BlockKind) {
         let zone = at / self.machine.cpus();

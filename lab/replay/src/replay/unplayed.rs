@@ -19,8 +19,8 @@ pub struct Unreplayed {
 pub struct Unseen {
     /// Number of frees of pages whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// Number of frees among `unmatched_frees` that free a page for the second time in a row. Between these
-    /// two frees, the page was allocated without an event, for example in bulk.
+    /// Number of frees among `unmatched_frees` that free a page for the second time in a row. Before such a
+    /// free, the page was allocated without an event, for example in bulk.
     pub allocations: u64,
     /// Number of pages for the stacks of forked tasks, if the recording has no events of bulk allocations.
     pub stack_pages: u64,

@@ -499,8 +499,8 @@ impl Engine {
             let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
             // The kernel did not drain some blocks that the policy chose. Put these blocks back to the cold
-            // ends of their lists, in reverse order. Forget such a block if the kernel drained a later block
-            // of the policy's choice, because the block was not on its list.
+            // ends of their lists, in reverse order. If the kernel drained a later block of the policy's
+            // choice, the earlier block was not on its list, so forget the earlier block.
             for &(at, place, list, order) in wrong.iter().rev() {
                 if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);

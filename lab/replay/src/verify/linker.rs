@@ -213,8 +213,8 @@ mod tests {
         }
     }
 
-    /// The numbers of the events that are compared with one chunk, and whether a later event of the chunk is
-    /// linked.
+    /// The numbers of the events that are compared with one chunk, and whether the last of these events is
+    /// linked to a later event of the chunk.
     type Compared = (Vec<u64>, bool);
 
     /// For each chunk, returns the numbers of the events that are compared with the chunk.

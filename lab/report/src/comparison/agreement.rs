@@ -93,8 +93,9 @@ impl Comparison {
         self.change_between(self.rows.get(row)?.base?, row, column)
     }
 
-    /// The change from the preceding row with the same base row. If no such row precedes, the change from the
-    /// base row. `None` for base rows, and if a value is missing.
+    /// The direction of the change to this row from the preceding row with the same base row. If no such row
+    /// precedes, the direction of the change from the base row. `None` for base rows, and if a value is
+    /// missing.
     #[must_use]
     pub fn step(&self, row: usize, column: usize) -> Option<Change> {
         let base = self.rows.get(row)?.base?;

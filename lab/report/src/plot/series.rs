@@ -11,7 +11,7 @@ pub struct Point {
     pub x: f64,
     /// Position on the y axis, in the axis's unit.
     pub y: f64,
-    /// The values of the smallest and the largest run that the value comes from, in the unit of the y axis.
+    /// The smallest and the largest result of the runs that `y` comes from, in the unit of the y axis.
     pub range: Option<(f64, f64)>,
 }
 

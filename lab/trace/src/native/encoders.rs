@@ -26,8 +26,8 @@ pub(super) struct Encoders {
     queue: Option<SyncSender<(Vec<Event>, Place)>>,
     /// The results in order.
     places: VecDeque<Receiver<io::Result<Encoded>>>,
-    /// Maximum number of given blocks whose result was not taken. If more blocks have no taken result, the
-    /// caller waits for a result.
+    /// Number of blocks that may wait in the encoders. With more blocks than this number, the caller waits
+    /// for a result.
     room: usize,
     spare: Vec<Vec<Event>>,
 }
@@ -37,7 +37,7 @@ type Place = SyncSender<io::Result<Encoded>>;
 /// Tells [`Encoders::take`] when to wait for the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Wait only if more blocks were given and not taken than `Encoders::room` allows.
+    /// Wait only if more than `Encoders::room` blocks were given and not yet taken.
     UnlessThereIsRoom,
     /// Wait for the next block in every case.
     ForAll,
@@ -78,8 +78,8 @@ impl Encoders {
     }
 
     /// Takes the next encoded block in order, and waits until this block is encoded. Returns `None` if all
-    /// blocks are taken. With [`Wait::UnlessThereIsRoom`], also returns `None` if at most `room` given blocks
-    /// are not taken.
+    /// blocks are taken. With [`Wait::UnlessThereIsRoom`], also returns `None` if at most `room` blocks were
+    /// given and not yet taken.
     pub(super) fn take(&mut self, wait: Wait) -> io::Result<Option<Encoded>> {
         if wait == Wait::UnlessThereIsRoom && self.places.len() <= self.room {
             return Ok(None);
