@@ -17,7 +17,8 @@
 //! - `comparison`: published values beside ours, and the agreement between both.
 //! - `plot`: results as pictures.
 //! - `page`: results as one HTML file.
-//! - `format`, `export`, `wrap`: an exporter for each format.
+//! - `format`, `export`: an exporter for each format.
+//! - `wrap`: text in lines of limited width.
 //! - `progress`: the progress of work whose result is not ready.
 //!
 //! This crate depends on no other crate of the workspace.

@@ -2,8 +2,8 @@
 //!
 //! A [`Page`] is a value like a [`Table`]: sections with sentences, tables and charts. [`Page::to_html`]
 //! turns the page into text. The same page gives the same bytes. The file also has all values as JSON, with
-//! every digit. A script draws the charts from the JSON. A browser that runs no scripts shows only the
-//! tables.
+//! every digit. A script draws the charts from the JSON. A browser that runs no scripts draws no charts, but
+//! shows the tables.
 //!
 //! The modules, in the order of their use for a page:
 //!
