@@ -1,5 +1,5 @@
-//! Functions that pass arbitrary bytes to every parser. The smoke tests and the targets in `fuzz/` use these
-//! functions. These functions are not a public interface.
+//! Functions that pass arbitrary bytes to this crate's parsers. The smoke tests and the targets in `fuzz/`
+//! use these functions. These functions are not a public interface.
 //!
 //! Each function accepts any bytes and may return the text of an error. A function must not panic, and its
 //! memory is bounded by the number of bytes and the documented limits.

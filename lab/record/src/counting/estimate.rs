@@ -184,8 +184,8 @@ mod tests {
         assert!((25..=35).contains(&estimate.high), "{estimate:?}");
     }
 
-    /// In about 95 % of many simulated runs with bursts, the interval contains the true number. The interval
-    /// also contains the true number if segments get longer when more hits come.
+    /// In about 95 % of many simulated runs with bursts, the interval contains the true number, although
+    /// segments get longer when more hits come.
     #[test]
     fn the_interval_holds_the_truth() {
         for (chance, segments) in [(0.02, 3000), (0.1, 1000), (0.25, 300)] {

@@ -1,6 +1,6 @@
-//! Tests replays of the bundled recordings. Every event must be counted, and two replays must be equal. For
-//! the recording of a kernel build, counts must change in the directions that the tables of the 2023 series
-//! show.
+//! Tests replays of bundled recordings. For example, every event must be counted, and two replays must be
+//! equal. For the recording of a kernel build, counts must change in the directions that the tables of the
+//! 2023 series show.
 
 use std::mem::discriminant;
 use std::path::PathBuf;
@@ -120,8 +120,8 @@ fn every_event_is_accounted_for_under_every_policy() {
     }
 }
 
-/// In the recording of a build, the kernel's first tick comes after many events. Tests that no ticks by the
-/// clock are added.
+/// In the recording of a build, the kernel's first tick comes after many events. Tests that ticks by the
+/// clock are added only if a recording has no events of ticks.
 #[test]
 fn bundled_recordings_tick_when_their_kernels_did() {
     for name in SMALL.into_iter().chain(["traces/k618_2c_make_lua_j4.pgtrace"]) {

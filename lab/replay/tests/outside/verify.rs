@@ -1,4 +1,4 @@
-//! Tests that verifications of bundled recordings give exactly the expected counts. Each mode has its own
+//! Tests verifications of bundled recordings. Most of these tests require exact counts. Each mode has its own
 //! list of recordings.
 
 use std::collections::HashMap;

@@ -151,8 +151,8 @@ mod tests {
         assert_eq!([skill, skill].into_iter().sum::<Skill>().directions, 10);
     }
 
-    /// In this test, all rows are above the base, as published. From the second row on, our values fall while
-    /// the published values rise.
+    /// In this test, the three rows of the first base row are above this base row, as published. From the
+    /// first to the third row, our values fall, and the published values do not fall.
     #[test]
     fn a_step_is_counted_from_the_row_before_and_never_from_another_base() {
         let mut comparison = scores();

@@ -189,8 +189,7 @@ mod tests {
         assert_eq!(lines(Cursor::new(Vec::new())), (Vec::new(), 0, false, None), "no chunk");
     }
 
-    /// Tests lines that lie across the border of two chunks, lines that end at this border, and lines as long
-    /// as a chunk.
+    /// Tests lines that lie across the border of two chunks, and lines that end at this border.
     #[test]
     fn lines_at_the_border_of_chunks_are_whole() {
         for before in [CHUNK_BYTES - 9, CHUNK_BYTES - 2, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1] {

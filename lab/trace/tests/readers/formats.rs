@@ -197,7 +197,7 @@ fn a_cut_file_of_perf_is_read_leniently_if_the_cut_is_behind_the_descriptions_of
     }
 }
 
-/// Regression test: fuzzing found this file.
+/// Regression test: fuzzing found such a file.
 #[test]
 fn a_long_name_does_not_make_a_long_error() {
     for name in ["7".to_owned() + &"\u{1}".repeat(200), "x".repeat(5000)] {

@@ -1,5 +1,5 @@
-//! Fuzzes every parser in ordinary tests with a limited number of cases. The inputs are arbitrary bytes, and
-//! valid files that are damaged at random.
+//! Fuzzes this crate's parsers in ordinary tests with a limited number of cases. The inputs are arbitrary
+//! bytes, and valid files that are damaged at random.
 //!
 //! The targets in `fuzz/` pass bytes to the same functions, for as long as a user wants.
 

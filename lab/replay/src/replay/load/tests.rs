@@ -1,4 +1,4 @@
-//! Tests of acts that a later event corrects.
+//! Tests the reading of a load: acts that a later event corrects, impossible events, and random recordings.
 
 use pageset_core::policy::SplitFrees;
 use pageset_core::{MigrateType, Order, ZoneKind};
