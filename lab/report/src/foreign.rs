@@ -1,8 +1,7 @@
 //! Text from outside this program: a recorded command, names of tasks and files, a recording's information.
 //!
-//! A terminal obeys control characters, and an invisible character can make one line look like another. This
-//! program writes neither control characters nor invisible characters. [`printable`] shows both kinds of
-//! characters as escapes, and [`shell_word`] quotes both kinds for a shell.
+//! A terminal obeys control characters, and an invisible character can make one line look like another.
+//! [`printable`] shows both kinds of characters as escapes, and [`shell_word`] quotes both kinds for a shell.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

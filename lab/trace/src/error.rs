@@ -1,4 +1,5 @@
-//! Errors about traces. Each error has the file, the place in the file, the problem and the remedy.
+//! Errors about traces. Each error has the file and the problem. Most errors also have a remedy, and the
+//! place in the file if one place is malformed.
 
 use std::{
     io,

@@ -5,10 +5,10 @@
 //! blocks), drains (when, how many pages, which pages), and ticks. `verify` also compares `count` and `high`
 //! with each sample of `/proc/zoneinfo`. Each mismatch has a [`Class`].
 //!
-//! The files, beginning with the files that use no other files:
+//! The files, in groups. A group mainly uses the groups before it.
 //!
 //! - Parts of a comparison: `classes`, `mode`, `numbers` (of frames), `geometry` (zones and limits), `links`
-//!   (from each event to later events), `linker` (reads and links the events on a second thread),
+//!   (from each event to other events), `linker` (reads and links the events on a second thread),
 //!   `after_free` (where a freed block went), `late` (allocations that are reported late), `explain`,
 //!   `report`, `doubt` (bounds of a count).
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds

@@ -10,7 +10,7 @@
 //! - `chart`: charts that a script draws: lines over time, and heat maps.
 //! - `bars`: pictures without a script: values side by side, with their ranges.
 //! - `terms`: explanations of terms, which the page shows when the mouse is over a term.
-//! - `html`: writes the parts of a page as elements. `writer` writes elements, and escapes all text.
+//! - `html`: writes the parts of a page as elements. `writer` writes elements, and escapes their text.
 //! - `page.css`, `page.js`: style and script, which are copied into the file unchanged.
 
 mod bars;

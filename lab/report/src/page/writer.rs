@@ -1,5 +1,5 @@
-//! Writes HTML. Names of elements and attributes are fixed. [`escaped`] handles all text, so no caller can
-//! forget to escape.
+//! Writes HTML. Names of elements and attributes are fixed. [`escaped`] handles all text except the text that
+//! a caller passes to `as_it_is`.
 
 use crate::is_hidden;
 
@@ -45,7 +45,8 @@ impl Html {
         escaped(text, &mut self.0);
     }
 
-    /// Writes style, a script or a drawing unchanged. The caller must not pass unescaped text from outside.
+    /// Writes code unchanged, such as a style, a script or a drawing. The caller must not pass unescaped text
+    /// from outside.
     pub(super) fn as_it_is(&mut self, code: &str) {
         self.0 += code;
     }
