@@ -57,7 +57,8 @@ impl Merger {
         }
     }
 
-    /// Reads each ring once, and appends the events that need not wait to `out`, by time.
+    /// Reads each ring once, except rings with too many waiting events. Appends the events that need not wait
+    /// to `out`, by time.
     ///
     /// # Errors
     /// An error of the system.

@@ -83,10 +83,10 @@ const fn filtered(filter: Filter, tracepoint: Tracepoint) -> Tracepoint {
     Tracepoint { filter, ..tracepoint }
 }
 
-/// An expression in the kernel's filter language that selects waits for spinning locks. Waits for queued
-/// spinlocks have no flag, and waits for reader-writer spinlocks have the flag for spinning. A mutex that
-/// spins has the flags for mutexes and for spinning. Source: the flags in `lock/contention_begin/format`, and
-/// recordings.
+/// An expression in the kernel's filter language that selects waits with the flag `SPIN`, alone or with
+/// `READ` or `WRITE`, and waits without a flag. In recordings of Linux 6.18, waits for spinlocks have only
+/// the flag `SPIN`. A mutex that spins has the flags `MUTEX` and `SPIN`, and is not selected. Source: the
+/// flags in `lock/contention_begin/format`, and recordings.
 pub const SPINNING: &str = "flags == 0 || flags == 1 || flags == 3 || flags == 5";
 const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
 
