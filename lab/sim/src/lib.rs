@@ -4,7 +4,7 @@
 //! allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`]. Each CPU has
 //! its own clock. CPUs affect each other only through locks, shared lines and channels, in the order of
 //! virtual time. The result does not depend on the computer that simulates: equal input gives an equal
-//! [`Outcome`]. To compare two runs, compare [`Outcome::digest`].
+//! [`SimulationOutcome`]. To compare two runs, compare [`SimulationOutcome::digest`].
 //!
 //! ```
 //! use pageset_core::{CpuId, Order, Request, policy};
@@ -84,7 +84,7 @@ pub use line::SharedLine;
 pub use link::Link;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
 pub use machine::{FrameLayout, MACHINES, Machine, MachineError, TickPhase};
-pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, Outcome, SharedCounts};
+pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, SharedCounts, SimulationOutcome};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};

@@ -191,7 +191,7 @@ pub struct MemoryUse {
 
 /// A simulation's result. All times of an outcome are virtual times.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// The machine's name.
     pub machine: String,
     /// Name of the allocator's policy. If the allocator is not Linux's, name of the allocator.
@@ -218,7 +218,7 @@ pub struct Outcome {
     pub user: Span,
     /// Counts of the events of the measured time.
     pub counts: Counts,
-    /// Locks, by class; see [`Outcome::lock`].
+    /// Locks, by class; see [`SimulationOutcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
     /// The cost of zone locks that CPUs took to drain a page set. The cost of the class [`LockClass::Zone`]
     /// includes the cost of drains.
@@ -251,7 +251,7 @@ pub struct Outcome {
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
-impl Outcome {
+impl SimulationOutcome {
     /// The cost of all locks of one class.
     #[must_use]
     pub const fn lock(&self, class: LockClass) -> &LockUse {

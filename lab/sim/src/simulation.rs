@@ -19,7 +19,7 @@ use crate::lines::Lines;
 use crate::lock::{LockModel, LockTable};
 use crate::machine::Machine;
 use crate::measure::{Measure, Measured};
-use crate::outcome::{MemoryUse, Outcome};
+use crate::outcome::{MemoryUse, SimulationOutcome};
 use crate::prices::Prices;
 use crate::time::{Span, Time};
 use crate::variation::Variation;
@@ -175,7 +175,7 @@ impl Simulation {
     ///
     /// # Panics
     /// Panics if a body panics.
-    pub fn run(self) -> Result<Outcome, SimulationError> {
+    pub fn run(self) -> Result<SimulationOutcome, SimulationError> {
         let world = Rc::clone(&self.world);
         current::enter(&world.engine, || self.run_inside())?.finish(&world)
     }
@@ -253,7 +253,7 @@ struct Finished {
 
 impl Finished {
     /// Simulates the idle time after the run, checks the allocator, and makes the outcome.
-    fn finish(self, world: &World) -> Result<Outcome, SimulationError> {
+    fn finish(self, world: &World) -> Result<SimulationOutcome, SimulationError> {
         world.allocator.frames().free_batch(CpuId(0), &self.filled).expect("these blocks are in use");
         let held_after_two_ticks = self.rest(world);
         let Measured { workers, span, busy, idle, tally, memory, digest } = self.measured;
@@ -265,7 +265,7 @@ impl Finished {
         } else {
             (memory.held_peak, memory.held_at_end)
         };
-        Ok(Outcome {
+        Ok(SimulationOutcome {
             machine: self.labels.machine,
             policy: self.labels.allocator,
             cpus: world.engine.cpus.len() as u32,

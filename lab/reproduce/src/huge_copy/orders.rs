@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use pageset_pageops::VisitOrder;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
 use pageset_report::{Cell, Column, Origin, Row, Table};
-use pageset_study::huge_copy::{Act, Chip, PARTS, Played, Walk, play};
+use pageset_study::huge_copy::{Chip, PARTS, PageOperation, Played, Walk, play};
 use pageset_study::jobs::Stage;
 
 use super::chip::chip_named;
@@ -16,7 +16,7 @@ use crate::published::{PublishedRow, published};
 struct Change {
     name: String,
     chip: Chip,
-    act: Act,
+    operation: PageOperation,
     walk: Walk,
     base: (VisitOrder, Option<usize>),
     order: (VisitOrder, Option<usize>),
@@ -70,7 +70,11 @@ impl Change {
         Ok(Self {
             name: row.text("row")?.to_owned(),
             chip: chip_named(chip)?,
-            act: if row.text("act")? == "copy" { Act::Copy } else { Act::Clear },
+            operation: if row.text("operation")? == "copy" {
+                PageOperation::Copy
+            } else {
+                PageOperation::Clear
+            },
             walk: if row.text("walk")? == "down" { Walk::Down } else { Walk::Up },
             base: order("base", "base_target")?,
             order: order("order", "order_target")?,
@@ -87,7 +91,7 @@ impl Change {
         Self {
             name: name.to_owned(),
             chip,
-            act: Act::Copy,
+            operation: PageOperation::Copy,
             walk: Walk::Up,
             base: (VisitOrder::PageByPage, Some(0)),
             order: (VisitOrder::Converge2018, Some(0)),
@@ -123,7 +127,7 @@ impl Change {
 pub(super) fn model(stage: &mut Stage<'_>) -> Result<Vec<Modelled>> {
     let mut all = Vec::new();
     for change in Change::all()? {
-        let played = |(order, target)| play(&change.chip, change.act, order, target, change.walk);
+        let played = |(order, target)| play(&change.chip, change.operation, order, target, change.walk);
         let (base, changed) = (played(change.base), played(change.order));
         all.push(Modelled { change, base, changed });
         stage.step()?;
@@ -235,7 +239,7 @@ pub(super) fn hits() -> Result<Table> {
     let chip = chip_named("haswell-ep-36")?;
     for (walk, name) in [(Walk::Up, "from begin to end"), (Walk::Mixed, "mixed")] {
         for order in VisitOrder::ALL {
-            let played = play(&chip, Act::Clear, order, walk.pages().first().copied(), walk);
+            let played = play(&chip, PageOperation::Clear, order, walk.pages().first().copied(), walk);
             let hits = played.hits.map(|hits| Cell::real(hits * 100.0, 0));
             let name = Cell::from(format!("{}, {name}", order.name()));
             table.push(Row::new([name].into_iter().chain(hits)));
@@ -261,7 +265,7 @@ pub(super) fn rooms() -> Result<Table> {
         let shared_kib = (room * 2048.0 * chip.processes as f64) as usize;
         let chip = Chip { shared_kib, ..chip.clone() };
         let [base, changed] = [VisitOrder::PageByPage, VisitOrder::Converge2018]
-            .map(|order| play(&chip, Act::Clear, order, Some(0), Walk::Up));
+            .map(|order| play(&chip, PageOperation::Clear, order, Some(0), Walk::Up));
         table.push(Row::new([
             Cell::real(room, 2),
             Cell::real(base.hit_share() * 100.0, 0),

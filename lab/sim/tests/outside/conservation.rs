@@ -2,7 +2,8 @@
 
 use pageset_core::{CpuId, Order, POLICIES, Pfn, Request};
 use pageset_sim::{
-    Builder, Channel, MACHINES, Machine, Outcome, Simulation, SimulationError, Span, VirtualCpu, mutex,
+    Builder, Channel, MACHINES, Machine, Simulation, SimulationError, SimulationOutcome, Span, VirtualCpu,
+    mutex,
 };
 use rand::Rng;
 
@@ -46,7 +47,7 @@ fn churn(cpu: &VirtualCpu, from: &Channel<(Pfn, Order)>, to: &Channel<(Pfn, Orde
 }
 
 /// Every CPU allocates, frees and sends blocks to other CPUs. `choose` selects the allocator.
-fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outcome {
+fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> SimulationOutcome {
     let machine = small("westmere-ep");
     let builder = Simulation::builder(&machine)
         .duration(Span::from_us(600))

@@ -5,8 +5,8 @@ use std::thread;
 
 use pageset_core::{CpuId, Order, Pfn, Request};
 use pageset_sim::{
-    Builder, Channel, LockClass, Machine, Outcome, SharedLine, Simulation, Span, VirtualCpu, VirtualMutex,
-    mutex,
+    Builder, Channel, LockClass, Machine, SharedLine, Simulation, SimulationOutcome, Span, VirtualCpu,
+    VirtualMutex, mutex,
 };
 use rand::Rng;
 
@@ -34,11 +34,11 @@ fn consume(cpu: &VirtualCpu, pages: &Channel<Pfn>, common: &Common) {
 }
 
 /// Half of the CPUs allocate pages, and the other half of the CPUs frees these pages. All CPUs use one lock.
-fn run(seed: u64) -> Outcome {
+fn run(seed: u64) -> SimulationOutcome {
     run_with(seed, |builder| builder)
 }
 
-fn run_with(seed: u64, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outcome {
+fn run_with(seed: u64, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> SimulationOutcome {
     let machine = Machine::named("epyc-2").unwrap();
     let cpus = machine.cpus();
     let builder =

@@ -1,7 +1,7 @@
 //! Costs of lines and exchanges in an allocator without locks, compared with operations counted by hand.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
-use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
+use pageset_sim::{Channel, Machine, Simulation, SimulationOutcome, Span, Time, VirtualCpu};
 
 /// Cost of an atomic exchange in these tests. The price of an allocation or free includes the first exchange,
 /// so only further exchanges cost `EXCHANGE_NS`. `EXCHANGE_NS` is so large that one more exchange shows in
@@ -13,7 +13,10 @@ fn machine() -> Machine {
 }
 
 /// Runs one body on CPU 0 and one on CPU 1, with this project's own allocator.
-fn run(machine: &Machine, bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2]) -> Outcome {
+fn run(
+    machine: &Machine,
+    bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2],
+) -> SimulationOutcome {
     let builder = Simulation::builder(machine).owned_blocks_straight();
     let mut simulation = builder.duration(Span::from_ms(100)).build().unwrap();
     let pages = Channel::new(4, 1);

@@ -12,8 +12,8 @@ use pageset_core::policy::LINUX_6_18;
 use pageset_core::{CpuId, Order, Request};
 use pageset_sim::machine::{Cost, Planes};
 use pageset_sim::{
-    Channel, FrameLayout, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span,
-    Spin, TickPhase, Time, VirtualCpu, mutex,
+    Channel, FrameLayout, LockClass, LockModel, MACHINES, Machine, SharedLine, Simulation, SimulationOutcome,
+    Span, Spin, TickPhase, Time, VirtualCpu, mutex,
 };
 use rand::{Rng, RngExt};
 
@@ -50,7 +50,7 @@ fn think_and_lock(
     (think_ns, hold_ns): (f64, f64),
     holds: impl Fn(&mut dyn Rng, f64) -> Span + Copy + 'static,
     span: Span,
-) -> Outcome {
+) -> SimulationOutcome {
     let machine = ideal("skylake-ex");
     let mut simulation = Simulation::builder(&machine)
         .cpus(cpus)

@@ -17,7 +17,7 @@ use pageset_pageops::{Store, VisitOrder};
 use pageset_sim::{Stream, stream};
 use rand::RngExt as _;
 
-use super::chip::{Act, Chip, PAGES, Walk};
+use super::chip::{Chip, PAGES, PageOperation, Walk};
 
 /// Number of huge pages of each process that count in the results, after the warm-up. Chosen.
 const COUNTED: u64 = 24;
@@ -68,7 +68,13 @@ struct Visit {
 /// Runs the model with `order`. `target` is the base page that the program writes first, or `None` if the
 /// kernel does not know which base page that is.
 #[must_use]
-pub fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, walk: Walk) -> Played {
+pub fn play(
+    chip: &Chip,
+    operation: PageOperation,
+    order: VisitOrder,
+    target: Option<usize>,
+    walk: Walk,
+) -> Played {
     // The library's own order keeps the base pages around the target in the cache: a sixteenth of the
     // second-level cache.
     let radius = chip.own_kib / 16 / 4 / 2;
@@ -83,7 +89,7 @@ pub fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, wal
     }
     let model = Model {
         chip,
-        act,
+        operation,
         walk: walk.pages(),
         visits,
         own: (0..chip.processes).map(|_| Cache::new(chip.own_kib / 4)).collect(),
@@ -100,7 +106,7 @@ pub fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, wal
 
 struct Model<'a> {
     chip: &'a Chip,
-    act: Act,
+    operation: PageOperation,
     walk: Vec<usize>,
     visits: Vec<Visit>,
     own: Vec<Cache>,
@@ -154,7 +160,7 @@ impl Model<'_> {
         if let Some(Visit { page, store, lost_ns }) = self.visits.get(at) {
             let (page, store, lost_ns) = (*page as u64, *store, *lost_ns);
             let (mut spent_ns, mut moved) = (memory_ns + lost_ns, 0);
-            if self.act == Act::Copy {
+            if self.operation == PageOperation::Copy {
                 let (is_hit, written) = self.touch(process, source + page, false);
                 // Chosen: a cache is twice as fast as memory for a process that runs alone.
                 spent_ns += if is_hit { memory_ns / 2.0 } else { memory_ns };
@@ -273,7 +279,7 @@ mod tests {
     }
 
     fn cleared(chip: &Chip, order: VisitOrder) -> Played {
-        play(chip, Act::Clear, order, Some(0), Walk::Up)
+        play(chip, PageOperation::Clear, order, Some(0), Walk::Up)
     }
 
     #[test]
@@ -292,7 +298,8 @@ mod tests {
     fn the_target_stays_whatever_the_cache_and_the_first_written_are_hits() {
         let converged = cleared(&chip(1), Converge2018);
         assert!(converged.hits[0] > 0.99 && converged.hits[PARTS - 1] < 0.1, "{converged:?}");
-        let mixed = play(&chip(1), Act::Clear, Converge2018, Some(Walk::Mixed.pages()[0]), Walk::Mixed);
+        let mixed =
+            play(&chip(1), PageOperation::Clear, Converge2018, Some(Walk::Mixed.pages()[0]), Walk::Mixed);
         assert!(
             mixed.hit_share() < converged.hit_share(),
             "converge-2018 helps less if the writes are in a mixed order"
@@ -314,7 +321,7 @@ mod tests {
     #[test]
     fn a_stream_leaves_nothing_and_a_shared_source_is_read_once() {
         assert!(cleared(&chip(8), StreamTargetLast).hit_share() < 0.01);
-        let copied = |chip: &Chip| play(chip, Act::Copy, PageByPage, Some(0), Walk::Up).source_hits;
+        let copied = |chip: &Chip| play(chip, PageOperation::Copy, PageByPage, Some(0), Walk::Up).source_hits;
         assert!(copied(&chip(8)) > 0.7);
         assert!(copied(&Chip { shares_source: false, ..chip(8) }) < 0.01);
     }

@@ -38,7 +38,7 @@ pub struct Chip {
 
 /// The kernel's operation on a huge page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum PageOperation {
     /// The kernel copies the page, as after a fork.
     Copy,
     /// The kernel clears the page.

@@ -9,5 +9,5 @@ mod counters;
 mod workload;
 
 pub use caches::{PARTS, Played, play};
-pub use chip::{Act, Chip, Walk};
+pub use chip::{Chip, PageOperation, Walk};
 pub use workload::{AnonCow, Measured};

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, Result, bail};
 use pageset_replay::VmSettings;
 use pageset_report::Cancelled;
-use pageset_sim::{Builder, Outcome, Simulation, SimulationError, Span};
+use pageset_sim::{Builder, Simulation, SimulationError, SimulationOutcome, Span};
 
 use super::result::RunResult;
 use super::spec::{Resolved, RunSpec, recording};
@@ -102,7 +102,7 @@ fn with_vm<'m>(mut builder: Builder<'m>, vm: &VmSettings) -> Builder<'m> {
 }
 
 /// Runs a plan's workers on a simulation's CPUs.
-pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome> {
+pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<SimulationOutcome> {
     let shared = Shared::of(&plan);
     let lost_frees = Rc::new(Cell::new(0));
     if let Some(left) = &plan.free_pages {
@@ -166,7 +166,7 @@ mod tests {
         assert!(format!("{:#}", set(60_000_001).unwrap_err()).contains("use 0 to 60000000"));
     }
 
-    fn outcome_of_full_memory() -> Outcome {
+    fn outcome_of_full_memory() -> SimulationOutcome {
         let mut spec = RunSpec::new("westmere-ep", "lru-file-mmap-read", "linux-4.18");
         (spec.warmup_ms, spec.duration_ms) = (Some(5), Some(10));
         spec.settings.insert("cache_pages".into(), 1024);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageset_sim::{LineTraffic, LockClass, Outcome};
+use pageset_sim::{LineTraffic, LockClass, SimulationOutcome};
 use serde::{Deserialize, Serialize};
 
 use super::spec::Resolved;
@@ -128,7 +128,7 @@ impl SharedUse {
         self.line_passes.values().sum()
     }
 
-    fn new(outcome: &Outcome) -> Self {
+    fn new(outcome: &SimulationOutcome) -> Self {
         let (lines, memory, shared) = (outcome.lines, outcome.memory, outcome.counts.shared);
         let passes = LineTraffic::TABLES.into_iter().zip(lines.passes).filter(|(_, passes)| *passes > 0);
         Self {
@@ -151,7 +151,7 @@ impl SharedUse {
 }
 
 impl RunResult {
-    pub(super) fn new(outcome: &Outcome, resolved: &Resolved) -> Self {
+    pub(super) fn new(outcome: &SimulationOutcome, resolved: &Resolved) -> Self {
         let busy = outcome.busy_total().as_ns_f64();
         let percent = |ns: u64| if busy > 0.0 { 100.0 * ns as f64 / busy } else { 0.0 };
         let wait = |class| percent(outcome.lock(class).wait_ns());
