@@ -32,7 +32,7 @@ impl RwSem {
         false
     }
 
-    /// Enters as a reader.
+    /// Takes the lock as a reader. Waits while a writer waits for the lock or holds the lock.
     #[inline]
     pub(crate) fn read<W: World>(&self, world: &W, cpu: CpuId, line: Line, stats: &mut LockStats) {
         stats.acquired += 1;

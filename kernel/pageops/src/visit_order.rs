@@ -22,8 +22,8 @@ pub const RANGES_RADIUS_PAGES: usize = 2;
 pub enum Store {
     /// Stores through the cache. Afterwards the cache contains the bytes.
     Cached,
-    /// Stores past the cache, if the kernel has such stores. Stores past the cache evict no other data, and
-    /// do not read memory first.
+    /// Stores past the cache, if the kernel (set of loops) has stores past the cache. Stores past the cache
+    /// evict no other data, and do not read memory first.
     Stream,
 }
 

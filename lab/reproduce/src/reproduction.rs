@@ -246,7 +246,8 @@ fn push_own(table: &mut Table, own: &Table, row: &Row) {
     }
 }
 
-/// Makes a sentence for each quantity of a table whose values differ from the published values.
+/// If values of a quantity differ from the published values, makes a sentence about this quantity of the
+/// table.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let mut found = Vec::new();
     for (index, quantity) in comparison.quantities().iter().enumerate() {

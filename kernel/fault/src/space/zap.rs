@@ -29,7 +29,7 @@ const BLOCKS_MAX: usize = 4096;
 pub(super) struct Run {
     pub(super) slot: Slot,
     pub(super) indices: Range<u32>,
-    /// The address of the page that the first word maps.
+    /// The first address that the first word stands for.
     pub(super) va: u64,
 }
 
