@@ -58,8 +58,8 @@ impl Engine {
         }
     }
 
-    /// Returns the cost, in picoseconds, of a cache line that CPU `to` fetches from CPU `from`, which wrote
-    /// the line last.
+    /// Returns the cost, in picoseconds, of a cache line that CPU `to` fetches from CPU `from`, the line's
+    /// last writer.
     #[inline]
     pub(crate) fn line(&self, from: u32, to: u32) -> u64 {
         match self.near(from, to) {

@@ -225,7 +225,7 @@ impl Simulation {
     }
 }
 
-/// Sets the slowdown of each CPU with a body whose core has another CPU with a body.
+/// For each CPU with a body, sets the slowdown if another CPU of its core has a body too.
 fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
     for worker in workers {
         let cpu = &engine.cpus[worker.index()];
@@ -369,8 +369,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets the time between two ticks of a CPU. Linux ticks once a second, so a simulation shorter than a
-    /// second has no tick unless the simulation sets a shorter time.
+    /// Sets the time between two ticks of a CPU. Linux ticks once a second. In a simulation shorter than a
+    /// second, not every CPU ticks, unless the simulation sets a shorter time.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;
@@ -405,7 +405,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets a flag that can end the run: [`VirtualCpu::running`] is false as soon as `cancel` is true.
+    /// Sets a flag that can end the run: [`VirtualCpu::running`] is false as soon as the flag is true.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;
