@@ -15,7 +15,7 @@
 //! | [`jobs`] | does pieces of work side by side, and reports their progress |
 //! | [`run_on_threads`] | runs a workload on threads of this machine |
 //!
-//! Each function takes a description of the work (a *spec*) and returns a result. Specs and results can be
+//! Most functions take a description of the work (a *spec*) and return a result. Specs and results can be
 //! written as JSON. A function that takes long reports to a [`Progress`](pageset_report::Progress), and the
 //! `Progress` can stop the function. No function of this crate prints or ends the process.
 //!

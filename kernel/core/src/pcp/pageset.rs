@@ -346,7 +346,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         DueDrain { pages: due.pages - pages, ..due }
     }
 
-    /// Continues a drain in slices, until the policy ends the drain or another CPU holds the page set's lock.
+    /// Continues a drain in slices, until all pages are drained, the policy ends the drain, or another CPU
+    /// holds the page set's lock.
     #[cold]
     pub(crate) fn drain_slices(self, list: ListIndex, mut rest: DueDrain) {
         while rest.pages > 0 {

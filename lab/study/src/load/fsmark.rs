@@ -1,4 +1,5 @@
-//! fsmark with files of no bytes: each new file takes a slab object for its inode and one for its name.
+//! fsmark with files of no bytes: each new file takes a slab object for its inode and a slab object for its
+//! name.
 
 use std::sync::Arc;
 

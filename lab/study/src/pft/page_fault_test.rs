@@ -162,8 +162,8 @@ impl Test {
         })
     }
 
-    /// Runs the test with one handler after another, and repeats the whole sequence. So a disturbance of the
-    /// machine affects all handlers equally.
+    /// Runs the test with one handler after another, and repeats the whole sequence. So a long disturbance of
+    /// the machine affects all handlers, not only one.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 //! recorded CPU again and again, with the recorded times between these operations.
 //!
 //! If a CPU waits for a lock, all of its later operations are delayed too, as in a real program. If the run
-//! has more CPUs than the recording, several copies of the recorded machine run side by side. Within a copy,
-//! a block is freed on the CPU that freed it in the recording.
+//! has more CPUs than the recording, several copies of the recorded machine run side by side. Within a copy
+//! with all recorded CPUs, a block is freed on the CPU that freed it in the recording.
 //!
 //! The file `reading` collects the operations of each recorded CPU, `lists` stores these operations, and
 //! `player` repeats them.
