@@ -1,4 +1,5 @@
-//! The memory of an allocator's tables, which the caller provides or the heap provides once.
+//! The memory of an allocator's tables. The caller provides the memory, or the heap provides the memory
+//! before the build.
 
 use super::{Config, Cpu};
 use crate::error::ConfigError;

@@ -1,8 +1,8 @@
 //! Removes access rights, pages and tables from a range of addresses.
 //!
 //! An unmap first exchanges each word for an empty word (ordering E4 of spec §1.3). After that, the unmap
-//! waits for a grace period, so that no task still uses an old translation or table number (E5, E6). At the
-//! end, the unmap frees frames and tables.
+//! waits for a grace period, so that no task still uses an old translation or table number (E5, E6). After
+//! the grace period, the unmap frees frames and tables.
 
 use alloc::vec::Vec;
 use core::ops::Range;

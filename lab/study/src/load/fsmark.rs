@@ -61,7 +61,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
                 if is_created {
                     target.score(1);
                 }
-                // Without memory for another file, the process removes its files as well.
+                // The process removes its files when it has made all files, or when no memory is left for
+                // another file.
                 if !is_created || objects.len() as u64 >= files * caches.len() as u64 {
                     objects.drain(..).for_each(|object| slabs.give(target, object));
                 }
