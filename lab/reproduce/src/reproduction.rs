@@ -115,8 +115,8 @@ impl<'a> Reproduction<'a> {
         self.tables.iter().chain(withdrawn).copied()
     }
 
-    /// Makes a table of directions, with a row for each group and a row for withdrawn tables. Returns `None`
-    /// if the study has no published values.
+    /// Makes a table of directions, with a row for each group, for all groups together, and for withdrawn
+    /// tables. Returns `None` if the study has no published values.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
             Column::label("group", "directions"),

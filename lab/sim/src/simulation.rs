@@ -170,8 +170,8 @@ impl Simulation {
     /// Runs all bodies to their end.
     ///
     /// # Errors
-    /// Fails if there is no memory for stacks, if the run was cancelled, or if the allocator's state is wrong
-    /// afterwards, which is a bug.
+    /// Fails if there is no memory for stacks, or if the run was cancelled. Fails after a bug too: if CPUs
+    /// wait for locks that will never be released, or if the allocator's state is wrong after the run.
     ///
     /// # Panics
     /// Panics if a body panics.
@@ -415,8 +415,8 @@ impl Builder<'_> {
     /// Builds the machine with all its memory free.
     ///
     /// # Errors
-    /// Fails if the settings ask for more CPUs than the machine has, or if the allocator refuses the
-    /// settings.
+    /// Fails if the settings ask for no CPU or for more CPUs than the machine has, or if the allocator
+    /// refuses the settings.
     pub fn build(self) -> Result<Simulation, SimulationError> {
         let Self { machine, cpus, .. } = self;
         if cpus == 0 || cpus > machine.cpus() {

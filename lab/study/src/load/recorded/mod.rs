@@ -45,8 +45,8 @@ impl Recorded {
     /// Makes a plan for the CPUs of `setup`. A recording has no parameters.
     ///
     /// # Errors
-    /// Fails if the machine has fewer CPUs than `setup` says, or if the recording shows no allocation and no
-    /// free.
+    /// Fails if `setup` has no CPUs or more CPUs than the machine, or if the recording shows no allocation
+    /// and no free.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
         let present = setup.topology.nodes_of_cpus.len();
         if setup.cpus == 0 || setup.cpus as usize > present {
