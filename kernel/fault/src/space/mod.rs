@@ -135,8 +135,8 @@ impl<W: World> AddressSpace<W> {
         self.account.quick()
     }
 
-    /// The number of resident pages, and the number of tables without the root. These two numbers are exact
-    /// after all tasks have ended.
+    /// The number of resident pages, and the number of tables without the root. The counts of pages and
+    /// tables are exact after all tasks have ended.
     pub fn counts(&self) -> Counts {
         self.account.exact()
     }
