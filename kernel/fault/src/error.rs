@@ -47,9 +47,9 @@ pub enum SpaceError {
     /// A part of the range belongs to no area.
     NoArea,
     /// No frame or page table is left. An operation with this error has changed no area and no page's
-    /// contents. But a failed fork may have made pages read-only. The next store to such a read-only page
-    /// copies the page, or makes the page writable again. A failed unmap or protect may have split a huge
-    /// page.
+    /// contents. But a failed fork may have made pages read-only. The next store to a page that became
+    /// read-only copies the page, or makes the page writable again. A failed unmap or protect may have split
+    /// a huge page.
     OutOfMemory,
     /// All tasks that the engine was built for exist already.
     TooManyTasks,

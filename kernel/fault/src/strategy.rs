@@ -72,7 +72,7 @@ impl Strategy {
 
     /// Whether areas may change while faults run. If areas may not change (V0 without P3), the caller must
     /// change areas only while no fault runs. If the caller changed areas during a fault, the fault could map
-    /// a page into an area that a writer removes. Only `Engine::check` would find such a page.
+    /// a page into an area that a writer removes. Only `Engine::check` would find a page outside all areas.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)

@@ -381,7 +381,8 @@ fn fork(options: Options) {
     scene.finish();
 }
 
-/// Whether a test case changes areas while faults run. V0 without P3 does not allow such changes.
+/// Whether a test case changes areas while faults run. V0 without P3 does not allow changes of areas while
+/// faults run.
 #[derive(PartialEq)]
 enum Areas {
     Stay,

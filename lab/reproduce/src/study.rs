@@ -58,9 +58,9 @@ pub trait Study: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
     /// Whether to run only some rows, with one seed by default, to see whether the study runs without errors.
-    /// A quick run measures each row for the same time as a full run, except in three studies: `owned-blocks`
-    /// has other runs, `ageing` has a shorter day, and `huge-copy` measures three times instead of nine
-    /// times.
+    /// A quick run measures each row for the same time as a full run, except in three studies. In a quick
+    /// run, `owned-blocks` has other runs, `ageing` has a shorter day, and `huge-copy` measures three times
+    /// instead of nine times.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,

@@ -175,7 +175,7 @@ impl<W: World> AddressSpace<W> {
     }
 
     /// Takes tables in `range` out of the tree if `map` has no area at the addresses that the tables cover.
-    /// Linux's free_pgtables finds such unused tables by its floor and ceiling.
+    /// Linux's free_pgtables finds unused tables by its floor and ceiling.
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
         let geometry = self.engine().geometry;
         for level in 0..geometry.root_level() {

@@ -40,8 +40,8 @@ pub(crate) enum Intent {
 pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
-    /// Takes the lock that a fault holds while it walks to its word and reads the word. Only P0 has such a
-    /// lock.
+    /// Takes the lock that a fault holds while it walks to its word and reads the word. Only P0 has a lock
+    /// for the walk.
     fn before_walk<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local) -> Held<'a, W> {
         Held::Nothing
     }
