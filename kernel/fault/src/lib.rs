@@ -57,11 +57,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This list has the modules in the order of their use by a fault. `task` has the type of a thread, and
-//! `local` has a task's private state. `fault` has the steps of a fault. `stabilise` keeps the fault's area
-//! from changing, and `area` has the area's rights. `table` and `pte` have the page-table words. `frames` and
-//! `prezero` supply the page. `sync` changes the page-table word. `account` counts the page, and `lru` adds
-//! the page's block to a list of pages in use.
+//! This list has the main modules that a fault uses, in the order of their use. `task` has the type of a
+//! thread, and `local` has a task's private state. `fault` has the steps of a fault. `stabilise` keeps the
+//! fault's area from changing, and `area` has the area's rights. `table` and `pte` have the page-table words.
+//! `frames` and `prezero` supply the page. `sync` changes the page-table word. `account` counts the page, and
+//! `lru` adds the page's block to a list of pages in use.
 //!
 //! Among the other modules are `space` (changes areas), `mm` (the state that all strategies share), `grace`
 //! (when memory may be freed), `frame_table` (references to frames) and `check` (the invariants).

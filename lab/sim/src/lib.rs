@@ -41,11 +41,11 @@
 //! A simulation uses one OS thread. Several simulations can run on several threads. `docs/book/src/limits.md`
 //! lists what the simulator does not model.
 //!
-//! The modules are listed from the highest layer to the lowest. `simulation` builds and runs a simulation.
-//! `engine` decides which CPU runs next. `cpu` has the operations of a body. CPUs share the types of `lock`,
-//! `line`, `link` and `channel`. Costs come from `charge`, `prices`, `lines`, `bandwidth`, `footprint` (with
-//! `recency`) and `variation`. Results are in `measure`, `tally`, `latency` and `outcome`. `machine` reads
-//! TOML.
+//! The main modules are listed from the highest layer to the lowest. `simulation` builds and runs a
+//! simulation. `engine` decides which CPU runs next. `cpu` has the operations of a body. CPUs share the types
+//! of `lock`, `line`, `link` and `channel`. Costs come from `charge`, `prices`, `lines`, `bandwidth`,
+//! `footprint` (with `recency`) and `variation`. Results are in `measure`, `tally`, `latency` and `outcome`.
+//! `machine` reads TOML.
 #![deny(unsafe_code)]
 
 mod allocator;
