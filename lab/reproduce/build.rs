@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 #[path = "build/studies.rs"]
 mod studies;
 
-/// The directory with published tables and the files of their studies, relative to the package's directory,
-/// where cargo runs this script.
+/// The directory with published tables and the files of their studies. Cargo runs this script in the
+/// package's directory, and the path is relative to that directory.
 const TABLES: &str = "tables";
 
 fn main() {

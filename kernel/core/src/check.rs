@@ -48,9 +48,9 @@ pub struct FrameCensus {
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Checks all invariants that can be checked by inspection. Each frame must be in exactly one block. Each
-    /// block must be on the list that its state names. Each count must be right. O(frames). The result is
-    /// exact only if no other CPU uses the allocator during the call.
+    /// Checks all invariants that can be checked by inspection. Each frame outside holes must be in exactly
+    /// one block. Each free or cached block must be on the right list. Each count must be right. O(frames).
+    /// The result is exact only if no other CPU uses the allocator during the call.
     ///
     /// # Errors
     /// Returns the first invariant that is violated.

@@ -63,7 +63,7 @@ impl fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// The reason why a free was refused. A refused free changes no block.
+/// The reason why a free, a split or a mark as bad was refused. A refused free changes no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FreeError {
@@ -146,8 +146,9 @@ impl fmt::Display for RegionFault {
     }
 }
 
-/// The reason why an allocator could not be built, or refused a change of its settings. The refused change
-/// has no effect.
+/// The reason why an allocator could not be built, or refused a call that concerns settings, CPUs or the
+/// range of its memory. A refused call has no effect, except in a race that
+/// [`add_memory`](crate::PageAllocator::add_memory) describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {

@@ -1,5 +1,4 @@
-//! The events of the allocator. If the kernel has a tracepoint for an event, the event has the name of this
-//! tracepoint.
+//! The events of the allocator. An event named `Mm…` has the name of one of the kernel's tracepoints.
 
 use crate::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId};
 
@@ -29,8 +28,8 @@ pub(crate) fn emit<E: EventSink>(sink: &E, cpu: CpuId, event: impl FnOnce() -> E
     }
 }
 
-/// One event. Variants named `Mm…` are the kernel's tracepoints with the kernel's fields (spec §6). The
-/// kernel has no tracepoint for the other variants.
+/// One event. Variants named `Mm…` are the kernel's tracepoints with the kernel's fields (spec §6). The other
+/// variants are events of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `mm_page_alloc`: an allocation ended. A bulk allocation does not emit this event for pages from the
@@ -99,8 +98,8 @@ pub enum Event {
     PcpRefill {
         /// The zone of the event.
         zone: ZoneId,
-        /// Order of the blocks that the event counts. If CPUs own pageblocks, the event counts single pages,
-        /// of order 0.
+        /// Order of the blocks that the event counts. If CPUs own pageblocks, the event usually counts single
+        /// pages, of order 0.
         order: Order,
         /// Migratetype of the list that was empty.
         migratetype: MigrateType,
@@ -134,9 +133,9 @@ pub enum Event {
         /// The zone of the event.
         zone: ZoneId,
     },
-    /// A free read the metadata of a buddy's first frame, to see whether the block and its buddy can merge.
-    /// In Linux each frame's metadata has its own cache line. A read of a buddy's metadata transfers its
-    /// cache line if another CPU wrote the line last.
+    /// A free or a drain read the metadata of a buddy's first frame, to see whether two blocks can merge. In
+    /// Linux each frame's metadata has its own cache line. A read of a buddy's metadata transfers its cache
+    /// line if another CPU wrote the line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
@@ -202,6 +201,7 @@ pub enum DrainReason {
     Decay,
     /// The periodic tick found an idle page set of a remote node, and drained a batch.
     Remote,
-    /// Memory is short, a CPU goes offline, or the caller asked for the drain.
+    /// Memory is short, an allocation at a given place needs pages of page sets, a CPU goes offline, or the
+    /// caller asked for the drain.
     Demand,
 }

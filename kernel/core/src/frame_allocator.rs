@@ -144,8 +144,8 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
     let pfn = allocator.alloc(cpu, request)?;
     let surplus = pfn.0 + frames..pfn.0 + u64::from(request.order.frames());
     if !surplus.is_empty() {
-        // An error means that another caller freed frames of this block by mistake, before this allocator
-        // handed the block out. The frames of this block are free now, so no frame is lost.
+        // An error means that another caller freed this block by mistake, or marked one of its frames bad,
+        // before this allocator handed the block out. The block is then free or out of service.
         allocator.free_range(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))?;
     }
     Ok(pfn)

@@ -232,8 +232,8 @@ impl fmt::Display for ZoneKind {
     }
 }
 
-/// Whether the contents of a block can be moved or reclaimed. Blocks of one type are kept together. Source:
-/// spec §0.2.
+/// Whether the contents of a block can be moved or reclaimed, or the special use of the block's pageblock.
+/// Blocks of one type are kept together. Source: spec §0.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MigrateType {

@@ -8,8 +8,8 @@
 //! metadata of frames ([`Tables`]): 9 bytes per frame and 1 byte per pageblock.
 //!
 //! An allocation uses the modules in this order: [`allocator`](PageAllocator) (chooses a zone), `pcp` (this
-//! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). The other modules
-//! are `policy` (a kernel version's decisions), `numa` (zonelists), `stats` (counters) and `check`
+//! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). Other modules are,
+//! for example, `policy` (a kernel version's decisions), `numa` (zonelists), `stats` (counters) and `check`
 //! (`validate`).
 //!
 //! `cargo xtask ci full` builds the crate without `std` for `x86_64-unknown-none`,

@@ -115,10 +115,10 @@ impl Request {
 
     /// Returns the request, limited to zones whose whole span lies below `limit`.
     ///
-    /// The limit selects zones, not frames. If the lowest zone ends at 16 MiB, `zones_below(Pfn(256))` leaves
-    /// no zone and fails with [`NoEligibleZone`](crate::AllocError::NoEligibleZone), although frames below 1
-    /// MiB may be free. Code that starts other CPUs needs a frame below 1 MiB, and can try the frames one
-    /// after the other:
+    /// The limit selects zones, not frames. If the lowest zone ends at 16 MiB, a request with
+    /// `zones_below(Pfn(256))` fails with [`NoEligibleZone`](crate::AllocError::NoEligibleZone), although
+    /// frames below 1 MiB may be free. Code that starts other CPUs needs a frame below 1 MiB, and can try the
+    /// frames one after the other:
     ///
     /// ```
     /// use pageset_core::{AllocError, CpuId, FrameAllocator, Order, Pfn, Request};

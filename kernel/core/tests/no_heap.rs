@@ -1,4 +1,5 @@
-//! Tests that no operation of an allocator allocates heap memory after the allocator is built.
+//! Tests that operations of an allocator allocate no heap memory after the allocator is built. Also tests the
+//! error of a build that gets no heap memory.
 
 #[path = "outside/host.rs"]
 mod host;
@@ -20,7 +21,8 @@ thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
     /// Bytes that this thread holds.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The number of the request that the heap refuses. A thread's first request has the number 1.
+    /// The number of the request that the heap refuses, or 0 if the heap refuses none. A thread's first
+    /// request has the number 1.
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -50,7 +52,7 @@ static HEAP: Counting = Counting;
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 
-/// Runs every operation, most of them along several paths. `held` stores the blocks in use.
+/// Runs most operations, many of them along several paths. `held` stores the blocks in use.
 fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     let ordinary = Request::new(Order::ZERO);
     // The allocations refill page sets, bypass page sets, fall back to other types, use reserves, and finally

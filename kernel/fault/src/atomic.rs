@@ -13,7 +13,7 @@ use core::sync::atomic as chosen;
 pub(crate) use chosen::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 /// A value alone on its cache lines, so that writes to adjacent values do not slow readers of the padded
-/// value. The alignment is 128 bytes, because x86-64 processors fetch cache lines in pairs.
+/// value. The alignment is 128 bytes, because some x86-64 processors fetch cache lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);

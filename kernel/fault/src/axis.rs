@@ -1,15 +1,15 @@
-//! The macro `axis!`, which defines one of the three parts (axes) of a strategy. The specification names each
-//! value of an axis by a letter and a number, such as `P1`. The letter P stands for the page table, V for
-//! areas (Linux's VMAs), and R for the count of resident pages. The specification describes more values of P,
-//! V and R than this crate implements.
+//! The macro `axis!`, which defines one of the three parts of a strategy: P, V or R. The name of a value
+//! begins with the letter of its part, such as `P1`. The letter P stands for the page table, V for areas
+//! (Linux's VMAs), and R for the count of resident pages. The specification describes more values of P, V and
+//! R than this crate implements.
 //!
-//! To add a value to an axis, add one file, and one line in the axis's list. The line of a value in `axis!`
-//! has the value's name, its module and a summary.
+//! To add a value to a part, add one file, and one line in the part's call of `axis!`. The line of a value in
+//! `axis!` has the value's name, its module and a summary.
 
-/// Each value of an axis has a line such as `Name = module, "a summary";`. From these lines, `axis!`
-/// makes these items:
+/// Each value of a part has a line such as `Name = module, "a summary";`. From these lines, `axis!` makes
+/// these items:
 /// - `$kind`: the public enum of all values, with `ALL`, `name`, `summary` and `from_name`.
-/// - `$any`: an enum with the state that each value of the axis needs at run time. `$any::new` builds this
+/// - `$any`: an enum with the state that each value of the part needs at run time. `$any::new` builds this
 ///   state.
 /// - `each!(value, strategy => call)`: a macro that makes the call on the state inside `value`.
 macro_rules! axis {
@@ -27,7 +27,7 @@ macro_rules! axis {
         }
 
         impl $kind {
-            /// All values of this axis.
+            /// All values of this part of a strategy.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
             /// The value's short name, such as `P1`.
@@ -36,7 +36,7 @@ macro_rules! axis {
                 match self { $(Self::$name => stringify!($name),)* }
             }
 
-            /// The name in words.
+            /// The value's meaning in words.
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$name => $summary,)* }

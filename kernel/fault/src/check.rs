@@ -45,8 +45,8 @@ pub enum Violation {
     /// A block's reference count is wrong. The fields of `References` are the block, the number of words that
     /// map the block, and the block's reference count.
     References(Pfn, u32, u32),
-    /// An address space's counts differ from its page table. The fields of `Counts` are the address space's
-    /// counts, and the numbers found in the page table.
+    /// An address space's counts differ from the numbers of pages and tables in its page table. The fields of
+    /// `Counts` are the address space's counts, and the numbers found in the page table.
     Counts(Counts, Counts),
     /// The number of frames that the allocator has allocated differs from the number of frames in use. The
     /// fields of `Frames` are the number of allocated frames, and the number of frames in use.
@@ -84,8 +84,10 @@ type Blocks = BTreeMap<u64, (Order, u32)>;
 impl<W: World> Engine<W> {
     /// Reads every word of every page table, and checks these invariants:
     /// - Each page lies in an area, and its word has no more rights than the area.
-    /// - No word is busy, and no word permits stores to a page with several users.
-    /// - Each address space's counts equal the numbers of pages and tables in its page table.
+    /// - No word is busy. No word permits stores to the zero page. If a word maps a whole block that several
+    ///   words map, no word permits stores to the block.
+    /// - Each block's reference count equals the number of words that map the block. Each address space's
+    ///   counts equal the numbers of pages and tables in its page table.
     /// - The number of allocated frames equals the number of frames in use, and the number of listed blocks
     ///   equals the number of blocks in use.
     ///

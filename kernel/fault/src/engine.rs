@@ -106,7 +106,7 @@ impl<W: World> Engine<W> {
         })
     }
 
-    /// The host's part of the engine, which was passed to `new`.
+    /// The world that the host passed to `new`.
     pub fn world(&self) -> &W {
         &self.world
     }

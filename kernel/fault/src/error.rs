@@ -11,7 +11,7 @@ pub enum FaultError {
     /// The area does not allow this access: a segmentation fault.
     NotAllowed(u64),
     /// No frame or page table is left for a fault at this address. The fault mapped no page, but may have
-    /// added page tables.
+    /// added page tables or split a huge page.
     OutOfMemory(u64),
     /// The task and the address space belong to different engines. The fault changed nothing.
     OtherMachine(u64),
@@ -35,7 +35,8 @@ impl fmt::Display for FaultError {
 
 impl core::error::Error for FaultError {}
 
-/// The reason why an address space did not change.
+/// The reason why an operation on an address space failed, or why an address space or a task could not be
+/// made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpaceError {
@@ -46,9 +47,9 @@ pub enum SpaceError {
     /// A part of the range belongs to no area.
     NoArea,
     /// No frame or page table is left. An operation with this error has changed no area and no page's
-    /// contents. But a failed fork may have made pages read-only. The next store to such a read-only page
-    /// copies the page, or makes the page writable again. A failed unmap or protect may have split a huge
-    /// page.
+    /// contents. But a failed fork may have made pages read-only. The next store to a page that became
+    /// read-only copies the page, or makes the page writable again. A failed unmap or protect may have split
+    /// a huge page.
     OutOfMemory,
     /// All tasks that the engine was built for exist already.
     TooManyTasks,

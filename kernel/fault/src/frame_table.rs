@@ -17,7 +17,8 @@ pub(crate) struct Frame {
     order: AtomicU8,
     /// The mark that says whether the block is on a list of pages in use. See [`lru`](crate::lru).
     pub(crate) listed: AtomicU16,
-    /// The index of the next newer block's frame on the same list, plus 1. 0 if there is no newer block.
+    /// The index of the first frame of the next newer block on the same list, plus 1. 0 if there is no newer
+    /// block.
     pub(crate) newer: AtomicU32,
     pub(crate) older: AtomicU32,
 }

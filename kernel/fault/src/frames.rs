@@ -52,7 +52,8 @@ pub trait FrameSource {
     /// Takes back a block that this source has allocated.
     ///
     /// # Errors
-    /// An error if this source has not allocated the block. A call that returns an error changes nothing.
+    /// An error if the source notices that it has not allocated the block. A call that returns an error
+    /// changes nothing.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Takes many blocks back.
@@ -64,7 +65,7 @@ pub trait FrameSource {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
 
-    /// The number of frames that are allocated now, or `None` if the source does not count allocated frames.
+    /// The number of frames that are allocated now, or `None` if the source cannot count allocated frames.
     /// The call may be slow. The number is exact only while no CPU allocates or frees.
     fn frames_allocated(&self) -> Option<u64> {
         None
@@ -102,7 +103,8 @@ impl<A: FrameAllocator> FrameSource for A {
 }
 
 /// A cheap frame source for tests and measurements. A `Bump` hands out frames in ascending order, each frame
-/// once. A `Bump` counts freed frames, but never hands out freed frames again.
+/// once. A `Bump` counts freed frames, but never hands out freed frames again. A `Bump` does not notice a
+/// frame that is freed twice.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,

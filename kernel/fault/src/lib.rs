@@ -6,7 +6,7 @@
 //! several tasks run. A strategy has three parts: P, V and R.
 //! - P: [`TableSync`] protects the page table, by one lock, a lock per table, or compare-exchange.
 //! - V: [`Stabilise`] prevents or detects changes of an area during a fault: by mmap_sem, a lock per area, a
-//!   second check of the area, an epoch, or not at all.
+//!   second check of the area, or an epoch (grace periods). `V0` does nothing.
 //! - R: [`Account`] counts resident pages: in counters that all tasks share, or first in counters of each
 //!   task.
 //!
@@ -34,8 +34,8 @@
 //!   page.
 //!
 //! The host supplies a [`World`]: locks, a [`FrameSource`], and a [`Memory`]. An [`Engine`] holds the host's
-//! world, and the memory for the page tables of all address spaces. An [`AddressSpace`] has areas and
-//! counters. A [`Task`] maps areas and handles faults:
+//! world, and the memory for the page tables of all address spaces. An [`AddressSpace`] has areas, a page
+//! table and counters. A [`Task`] maps areas and handles faults:
 //!
 //! ```
 //! use pageset_core::CpuId;
@@ -57,14 +57,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This list has the modules in the order of their use by a fault. `task` has the type of a thread, and
-//! `local` has a task's private state. `fault` has the steps of a fault. `stabilise` keeps the fault's area
-//! from changing, and `area` has the area's rights. `table` and `pte` have the page-table words. `frames` and
-//! `prezero` supply the page. `sync` changes the page-table word. `account` counts the page, and `lru` adds
-//! the page's block to a list of pages in use.
+//! This list has the main modules that a fault uses, in the order of their use. `task` has the type of a
+//! thread, and `local` has a task's private state. `fault` has the steps of a fault. `stabilise` keeps the
+//! fault's area from changing, and `area` has the area's rights. `table` and `pte` have the page-table words.
+//! `frames` and `prezero` supply the page. `sync` changes the page-table word. `account` counts the page, and
+//! `lru` adds the page's block to a list of pages in use.
 //!
-//! Other modules are `space` (changes areas), `mm` (the state that all strategies share), `grace` (when
-//! memory may be freed), `frame_table` (references to frames) and `check` (the invariants).
+//! Among the other modules are `space` (changes areas), `mm` (the state that all strategies share), `grace`
+//! (when memory may be freed), `frame_table` (references to frames) and `check` (the invariants).
 //!
 //! "Spec §n" in comments refers to `docs/spec/fault.md`. E1 to E9 in comments are the memory orderings in
 //! §1.3 of `docs/spec/fault.md`.

@@ -28,8 +28,8 @@ pub(crate) struct Local {
     pub(crate) lru: LruBatch,
     pub(crate) magazine: Magazine,
     pub(crate) prefault: Prefault,
-    /// Blocks that this task has unmapped during a fault. After the fault, the task waits until no task holds
-    /// a translation to these blocks, and then frees the blocks.
+    /// Blocks that lost their last reference during an attempt of this task's fault. After the attempt, the
+    /// task waits until no task holds a translation to these blocks, and then frees the blocks.
     pub(crate) unmapped: Vec<(Pfn, Order)>,
 }
 

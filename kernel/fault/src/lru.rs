@@ -1,7 +1,7 @@
 //! Lists of blocks in use, newest first, each with a lock. A task collects new blocks in its *batch*, and
-//! moves a full batch to a list under one hold of the list's lock. Linux has such lists for each node (LRU),
-//! and calls the batches pagevecs. This crate never searches the lists for pages to reclaim. The crate keeps
-//! the lists only so that its faults take the same locks as faults in Linux.
+//! moves a full batch to a list under one hold of the list's lock. Linux has lists of pages in use for each
+//! node (LRU), and calls the batches pagevecs. This crate never searches the lists for pages to reclaim. The
+//! crate keeps the lists only so that its faults take the same locks as faults in Linux.
 //!
 //! Each block has a mark: 0 for a free block, 1 for a block in use that is not yet on a list, and 2 or more
 //! for a block on a list. A task that frees a block clears the mark, but does not search the batches of other
@@ -61,19 +61,19 @@ impl<R: lock_api::RawMutex> Lru<R> {
         self.lists.iter().map(|list| list.0.lock().blocks).sum()
     }
 
-    /// Marks a block that a task is about to map.
+    /// Gives mark 1 to a block that a task is about to map.
     #[inline]
     pub(crate) fn mark(frame: &Frame) {
         debug_assert_eq!(frame.listed.load(Relaxed), UNLISTED, "a freed block has no mark");
         frame.listed.store(PENDING, Relaxed);
     }
 
-    /// Whether a block has no mark. Free blocks have no mark.
+    /// Whether a block has mark 0. Free blocks have mark 0.
     pub(crate) fn is_unmarked(frame: &Frame) -> bool {
         frame.listed.load(Relaxed) == UNLISTED
     }
 
-    /// Adds a marked block to the task's batch. Moves a full batch to the list of the task's CPU.
+    /// Adds a block with mark 1 to the task's batch. Moves a full batch to the list of the task's CPU.
     #[inline]
     pub(crate) fn add(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch, pfn: Pfn) {
         batch.blocks[batch.len] = pfn;
@@ -83,7 +83,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
         }
     }
 
-    /// Moves the blocks of a batch to the list of the task's CPU.
+    /// Moves the blocks with mark 1 from a batch to the list of the task's CPU, and empties the batch.
     #[cold]
     pub(crate) fn flush(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch) {
         if batch.len == 0 {

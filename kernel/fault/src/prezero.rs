@@ -1,4 +1,4 @@
-//! Frames that idle CPUs cleared in advance (spec §1.9, Jan 2005). Each CPU has a stack of such frames.
+//! Frames that idle CPUs cleared in advance (spec §1.9, Jan 2005). Each CPU has a stack of cleared frames.
 
 use pageset_core::{CpuId, Order, Pfn};
 

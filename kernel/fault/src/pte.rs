@@ -59,8 +59,8 @@ impl Pte {
     /// The value of a word in a table that a collapse takes out of the tree. No fault may fill a word with
     /// the value `POISON`.
     pub(crate) const POISON: Self = Self(Self::POISONED);
-    /// The value of a word while a collapse replaces the table that the word names, or while a reclaim takes
-    /// the page that the word maps. A fault that finds the value `MIGR` must wait.
+    /// The value of a word while a collapse replaces the table that the word named, or while a reclaim takes
+    /// the page that the word mapped. A fault that finds the value `MIGR` must wait.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
 
     #[inline]

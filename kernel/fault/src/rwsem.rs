@@ -1,5 +1,5 @@
 //! A reader-writer lock in one word, like Linux's mmap_sem. A reader takes the lock with one atomic operation
-//! and releases the lock with another one. A waiting writer keeps new readers out.
+//! and releases the lock with a second atomic operation. A waiting writer keeps new readers out.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::stats::LockStats;
@@ -32,7 +32,7 @@ impl RwSem {
         false
     }
 
-    /// Enters as a reader.
+    /// Takes the lock as a reader. Waits while a writer waits for the lock or holds the lock.
     #[inline]
     pub(crate) fn read<W: World>(&self, world: &W, cpu: CpuId, line: Line, stats: &mut LockStats) {
         stats.acquired += 1;

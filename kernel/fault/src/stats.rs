@@ -44,7 +44,8 @@ macro_rules! stats {
 pub struct LockStats {
     /// How many times this task took a lock.
     pub acquired: u64,
-    /// How many times this task had to wait, because another task held the lock.
+    /// How many times this task had to wait, because another task held the lock, or waited for the lock as
+    /// its writer.
     pub contended: u64,
     /// The time of all waits, in nanoseconds of the host's clock. 0 if the host has no clock.
     pub wait_ns: u64,
@@ -54,7 +55,7 @@ stats! {
     /// The number of faults that the task handled, with or without success.
     faults,
     /// Pages that this task mapped where no page or the zero page was mapped, as small pages or as parts of
-    /// larger blocks.
+    /// larger blocks. Reclaimed pages that the task brought back do not count.
     installed,
     /// Pages that this task prepared but did not map, because another task changed the page-table word first.
     lost_pte,
@@ -66,14 +67,15 @@ stats! {
     retries,
     /// Read faults that got the shared zero page.
     zero_pages,
-    /// Pages that the task copied because of a store to a shared page.
+    /// Pages that the task copied because of a store to a page that was shared, or that was a part of a
+    /// larger block.
     cow_copied,
     /// Pages that became writable without a copy, because no other page-table word mapped their block.
     cow_reused,
     /// Huge pages that the task mapped, each by one word.
     huge,
-    /// Faults that wanted a huge page and mapped small pages, because no block was free or another task had
-    /// filled the word.
+    /// How often a fault tried to map a huge page and could not, because no block was free or another task
+    /// had filled the word.
     huge_fallback,
     /// Gangs (blocks of several small pages) that the task mapped.
     gangs,
@@ -97,16 +99,17 @@ stats! {
     prefault_wasted,
     /// Frames that the task took from its CPU's stack of cleared frames.
     prezeroed,
-    /// Blocks that the frame allocator refused to take back. A number above 0 means a bug, which `check`
+    /// How often the frame allocator refused to take blocks back. A number above 0 means a bug, which `check`
     /// finds too.
     refused_frees,
-    /// Nanoseconds that the task spent in the frame allocator. 0 if [`World::TIMED`](crate::World::TIMED) is
-    /// `false`.
+    /// Nanoseconds that the task spent in the frame allocator to get blocks for pages. 0 if
+    /// [`World::TIMED`](crate::World::TIMED) is `false`.
     alloc_ns,
     /// Nanoseconds that the task spent to clear pages. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
     zero_ns,
-    /// Nanoseconds that the task spent to change page-table words. 0 if [`World::TIMED`](crate::World::TIMED)
-    /// is `false`.
+    /// Nanoseconds that faults of the task spent to change page-table words, with the waits for locks.
+    /// Changes that failed do not count, and changes for gangs, runs and reclaimed pages do not count. 0 if
+    /// [`World::TIMED`](crate::World::TIMED) is `false`.
     install_ns,
 }
 

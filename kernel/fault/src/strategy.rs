@@ -1,4 +1,4 @@
-//! A strategy has one value of each axis (P, V and R), and a name such as `P2,V7,R3`.
+//! A strategy has one value for each of its parts P, V and R, and a name such as `P2,V7,R3`.
 
 use core::fmt;
 use core::str::FromStr;
@@ -27,7 +27,8 @@ pub struct Strategy {
 }
 
 impl Strategy {
-    /// Combines one value of each axis. Returns an error if the values cannot work together.
+    /// Combines one value for each of the parts P, V and R. Returns an error if the values cannot work
+    /// together.
     ///
     /// # Errors
     /// [`StrategyError::NeedsLock`] for V3 with P2. [`StrategyError::NeedsWholeLock`] for R0 without P0 or
@@ -51,19 +52,19 @@ impl Strategy {
         })
     }
 
-    /// How a task changes a page-table word: a value of the P axis.
+    /// The value of part P, which says how a task changes a page-table word.
     #[must_use]
     pub const fn sync(self) -> TableSync {
         self.sync
     }
 
-    /// How a fault keeps its area from changing: a value of the V axis.
+    /// The value of part V, which says how a fault keeps its area from changing.
     #[must_use]
     pub const fn stabilise(self) -> Stabilise {
         self.stabilise
     }
 
-    /// How the engine counts resident pages: a value of the R axis.
+    /// The value of part R, which says how the engine counts resident pages.
     #[must_use]
     pub const fn account(self) -> Account {
         self.account
@@ -71,7 +72,7 @@ impl Strategy {
 
     /// Whether areas may change while faults run. If areas may not change (V0 without P3), the caller must
     /// change areas only while no fault runs. If the caller changed areas during a fault, the fault could map
-    /// a page into an area that a writer removes. Only `Engine::check` would find such a page.
+    /// a page into an area that a writer removes. Only `Engine::check` would find a page outside all areas.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -87,7 +88,7 @@ impl fmt::Display for Strategy {
 impl FromStr for Strategy {
     type Err = StrategyError;
 
-    /// Reads a text like `P1,V1,R1`: one name of each axis, in the order P, V, R, in upper or lower case.
+    /// Reads a text like `P1,V1,R1`: one name for each part, in the order P, V, R, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, StrategyError> {
         let mut names = text.split(',').map(str::trim);
         let mut next = || names.next().unwrap_or_default();
@@ -105,11 +106,11 @@ impl FromStr for Strategy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StrategyError {
-    /// The first name is not a value of the page-table axis.
+    /// The first name is not a value of part P, the page table.
     UnknownSync,
-    /// The second name is not a value of the area axis.
+    /// The second name is not a value of part V, the areas.
     UnknownStabilise,
-    /// The third name is not a value of the counter axis.
+    /// The third name is not a value of part R, the counters.
     UnknownAccount,
     /// The text has more than three names. A strategy has three names, such as `P0,V1,R0`.
     TooManyNames,

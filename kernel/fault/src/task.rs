@@ -130,7 +130,8 @@ impl<W: World> Task<W> {
         self.space.map(&mut self.local, range, prot)
     }
 
-    /// Unmaps a range: cuts its areas, and frees their pages and tables.
+    /// Unmaps a range (`munmap`): removes the range from the areas, and frees the pages in the range that
+    /// have no other user. Also frees page tables whose addresses no area covers any more.
     ///
     /// # Errors
     /// [`SpaceError::BadRange`]. [`SpaceError::OutOfMemory`] if a huge page must be split and no table is
@@ -160,9 +161,10 @@ impl<W: World> Task<W> {
     /// Replaces the small pages around `va` by one huge page with the same contents.
     ///
     /// # Errors
-    /// [`SpaceError::NotEligible`] if there is no leaf table for `va`, if a page of the leaf table was
-    /// reclaimed, or if no area with rights covers the table's whole range. [`SpaceError::OutOfMemory`] if no
-    /// block is free for the huge page. [`SpaceError::NoHugePages`] if the geometry cannot have huge pages.
+    /// [`SpaceError::NotEligible`], for example if there is no leaf table for `va`, if a page of the leaf
+    /// table was reclaimed, or if no area with rights covers the table's whole range.
+    /// [`SpaceError::OutOfMemory`] if no block is free for the huge page. [`SpaceError::NoHugePages`] if the
+    /// geometry cannot have huge pages.
     pub fn collapse(&mut self, va: u64) -> Result<(), SpaceError> {
         self.space.collapse(&mut self.local, va)
     }

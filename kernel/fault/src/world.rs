@@ -26,8 +26,9 @@ pub trait World: Platform + Sized {
     fn memory(&self) -> &Self::Memory;
 
     /// The engine calls `shares` when a task on `cpu` is about to change the cache line `line` with an atomic
-    /// operation. The engine does not call `shares` for operations on the platform's locks. In `shares`, a
-    /// simulator can charge the time of the cache-line transfer, and a model checker can run another thread.
+    /// operation. The engine does not call `shares` for operations on the platform's locks, for reference
+    /// counts of frames, or for words of page tables that change under a lock. In `shares`, a simulator can
+    /// charge the time of the cache-line transfer, and a model checker can run another thread.
     #[inline]
     fn shares(&self, cpu: CpuId, line: Line) {
         let _ = (cpu, line);
@@ -110,7 +111,7 @@ pub enum Line {
         /// The index of any word on this line, divided by eight.
         line: u32,
     },
-    /// The line of a frame's reference count.
+    /// The line of a frame's reference count. The engine does not pass this line to `shares` yet.
     Frame(Pfn),
 }
 

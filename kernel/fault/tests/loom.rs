@@ -42,7 +42,7 @@ impl LoomLock {
     }
 }
 
-// SAFETY: loom's mutex has one holder.
+// SAFETY: loom's mutex has at most one holder at a time.
 unsafe impl RawMutex for LoomLock {
     const INIT: Self = Self { mutex: OnceLock::new(), guard: StdCell::new(None) };
     type Guard = GuardSend;

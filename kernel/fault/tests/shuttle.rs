@@ -1,7 +1,7 @@
 //! The race catalogue: a test for each row of the table of races in spec §1.7, under each strategy of
-//! `host::strategies`. The model checker shuttle decides at every lock and hook which thread runs next. With
-//! `--cfg shuttle` (`cargo xtask ci night shuttle`) shuttle also decides at every atomic operation of the
-//! engine.
+//! `host::strategies` that allows what the row does. The model checker shuttle decides at every lock and hook
+//! which thread runs next. With `--cfg shuttle` (`cargo xtask ci night shuttle`) shuttle also decides at
+//! every atomic operation of the engine.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")
 //! selects rows by the beginning of a row's name. A failure prints its schedule, which `shuttle::replay`
@@ -83,7 +83,7 @@ fn load(task: &mut ShuttleTask, page: u64) -> Result<u64, FaultError> {
     task.access(page * PAGE, Access::Read, |found| engine.world().memory.load(found))
 }
 
-/// Row 1: two tasks fault on the same word. No store may be lost, and no page may leak.
+/// Row 1 of the races: two tasks fault on the same word. No store may be lost, and no page may leak.
 fn same_word(options: Options) {
     let scene = Scene::new(options);
     scene.race(|task| add(task, 3, 1).expect("mapped"), |task| add(task, 3, 10).expect("mapped"));
@@ -91,7 +91,8 @@ fn same_word(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 1 again: two tasks store to a page that a fork has shared, and one of them also loads another page.
+/// Row 1 of the races, again: two tasks store to a page that a fork has shared, and one of them also loads
+/// another page.
 fn same_word_of_a_copy(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 3, 5).expect("mapped");
@@ -110,7 +111,8 @@ fn same_word_of_a_copy(options: Options) {
     assert_eq!(scene.finish().pages, 2);
 }
 
-/// Row 2: two faults need the same missing table. Both stores must succeed, and no table may leak.
+/// Row 2 of the races: two faults need the same missing table. Both stores must succeed, and no table may
+/// leak.
 fn same_table(options: Options) {
     let scene = Scene::new(options);
     scene.race(|task| add(task, 8, 1).expect("mapped"), |task| add(task, 9, 2).expect("mapped"));
@@ -118,8 +120,8 @@ fn same_table(options: Options) {
     assert_eq!(scene.finish().tables, 3);
 }
 
-/// Row 3: a task faults in an area while another task unmaps the area. No page may stay mapped in the
-/// unmapped area.
+/// Row 3 of the races: a task faults in an area while another task unmaps the area. No page may stay mapped
+/// in the unmapped area.
 fn unmap_of_the_area(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -134,8 +136,8 @@ fn unmap_of_the_area(options: Options) {
     assert_eq!(scene.finish().pages, 0);
 }
 
-/// Row 4: a task faults in an area while another task unmaps an adjacent area of the same leaf table. The
-/// fault must succeed.
+/// Row 4 of the races: a task faults in an area while another task unmaps an adjacent area of the same leaf
+/// table. The fault must succeed.
 fn unmap_of_the_neighbour(options: Options) {
     let scene = Scene::new(options);
     let mut task = scene.task(0);
@@ -151,8 +153,8 @@ fn unmap_of_the_neighbour(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 5: a task faults while another task frees the fault's table by a collapse. No store may be lost, and
-/// no other page may change.
+/// Row 5 of the races: a task faults while another task frees the fault's table by a collapse. No store may
+/// be lost, and no other page may change.
 fn table_goes_away(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 12, 7).expect("mapped");
@@ -167,8 +169,8 @@ fn table_goes_away(options: Options) {
     scene.finish();
 }
 
-/// Row 6: a task stores to small pages while another task collapses these pages into a huge page. No store
-/// may be lost.
+/// Row 6 of the races: a task stores to small pages while another task collapses these pages into a huge
+/// page. No store may be lost.
 fn collapse(options: Options) {
     let scene = Scene::new(options);
     (0..3).for_each(|page| add(&mut scene.task(0), page, 100).expect("mapped"));
@@ -188,8 +190,8 @@ fn collapse(options: Options) {
     scene.finish();
 }
 
-/// Row 7: two faults on an empty range each try to map a huge page. A fault that finds the range in use maps
-/// a small page. No store may be lost.
+/// Row 7 of the races: two stores to an empty range each try to map a huge page, and one of them comes after
+/// a load. A store that finds the range in use maps a small page. No store may be lost.
 fn huge_and_small(options: Options) {
     let scene = Scene::new(Options { huge: Huge::Always, ..options });
     scene.race(
@@ -204,8 +206,8 @@ fn huge_and_small(options: Options) {
     assert!(pages == 8 || pages == 2, "{pages}");
 }
 
-/// Row 7 again: one fault maps a gang or a run while another fault maps a page of the same gang or run. No
-/// store may be lost.
+/// Row 7 of the races, again: one fault maps a gang or a run while another fault maps a page of the same gang
+/// or run. No store may be lost.
 fn gang_and_small(options: Options) {
     let gang = thread_rng().gen_range(0..2) == 0;
     let scene = Scene::new(Options {
@@ -221,8 +223,8 @@ fn gang_and_small(options: Options) {
     scene.finish();
 }
 
-/// Row 8: a task stores to a page while another task makes the page read-only. After `protect` has returned,
-/// the page's contents must not change.
+/// Row 8 of the races: a task stores to a page while another task makes the page read-only. After `protect`
+/// has returned, the page's contents must not change.
 fn protect(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -243,7 +245,7 @@ fn protect(options: Options) {
     scene.finish();
 }
 
-/// Row 9: a task stores to a page while another task reclaims the page. No store may be lost.
+/// Row 9 of the races: a task stores to a page while another task reclaims the page. No store may be lost.
 fn reclaim(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -258,7 +260,8 @@ fn reclaim(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 9 again: two faults restore a page while a third task reclaims the page again. No store may be lost.
+/// Row 9 of the races, again: two faults restore a page while a third task reclaims the page again. No store
+/// may be lost.
 fn reclaim_and_two_faults(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -275,8 +278,8 @@ fn reclaim_and_two_faults(options: Options) {
     scene.finish();
 }
 
-/// Row 10: the last task of an address space exits while a debugger's task faults on a page of the same
-/// address space. When this address space ends, its counts must be right.
+/// Row 10 of the races: the last task of an address space exits while a debugger's task faults on a page of
+/// the same address space. When this address space ends, its counts must be right.
 fn late_foreign_access(options: Options) {
     let scene = Scene::new(options);
     let engine = StdArc::clone(&scene.engine);
@@ -295,8 +298,8 @@ fn late_foreign_access(options: Options) {
     engine.check(&[&debugger_space]).expect("the invariants");
 }
 
-/// Row 11: two tasks add their counts to the address space and exit. After both tasks have ended, the counts
-/// of the address space must be exact.
+/// Row 11 of the races: two tasks add their counts to the address space and exit. After both tasks have
+/// ended, the counts of the address space must be exact.
 fn counters_at_exit(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -314,8 +317,8 @@ fn counters_at_exit(options: Options) {
     assert_eq!(scene.finish().pages, 9);
 }
 
-/// Row 12: a task stores through a translation while another task removes the translation. The store must not
-/// change the page that gets the frame next.
+/// Row 12 of the races: a task stores through a translation while another task removes the translation. The
+/// store must not change the page that gets the frame next.
 fn stale_translation(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 1, 1).expect("mapped");
@@ -337,8 +340,8 @@ fn stale_translation(options: Options) {
     scene.finish();
 }
 
-/// Row 13: memory runs out during the faults of two tasks. The faults may fail, but must lose no frame and no
-/// table.
+/// Row 13 of the races: memory runs out during the faults of two tasks. The faults may fail, but must lose no
+/// frame and no table.
 fn out_of_memory(options: Options) {
     let scene = Scene::new(options);
     scene.engine.world().frames.fail_after(thread_rng().gen_range(0..6));
@@ -352,8 +355,8 @@ fn out_of_memory(options: Options) {
     scene.finish();
 }
 
-/// Row 14: a task forks while another task stores to page 0, then to page 1, again and again. The child must
-/// see the stores in their order.
+/// Row 14 of the races: a task forks while another task stores to page 0, then to page 1, again and again.
+/// The child must see the stores in their order.
 fn fork(options: Options) {
     let scene = Scene::new(options);
     let copies = StdArc::new(std::sync::Mutex::new(Vec::new()));
@@ -378,7 +381,8 @@ fn fork(options: Options) {
     scene.finish();
 }
 
-/// Whether a test case changes areas while faults run. V0 without P3 does not allow such changes.
+/// Whether a test case changes areas while faults run. V0 without P3 does not allow changes of areas while
+/// faults run.
 #[derive(PartialEq)]
 enum Areas {
     Stay,

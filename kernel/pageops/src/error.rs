@@ -1,4 +1,4 @@
-//! The error for memory that is not a page.
+//! The error for memory that is not a page, for a hint outside the page, and for a source of another length.
 
 use core::fmt;
 

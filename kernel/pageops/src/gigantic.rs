@@ -11,7 +11,8 @@ use crate::{BASE_PAGE_BYTES, BadPage, Method, Page, VisitOrder};
 pub struct Part {
     /// The range of the page's bytes in this part.
     pub bytes: Range<usize>,
-    /// The offset of the hint from the start of this part, if the hint is in this part.
+    /// The offset of the hint from the start of this part. `None` if the hint is not in this part, or if the
+    /// visit order is not [`VisitOrder::StreamTargetLast`].
     pub hint: Option<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! Clears and copies pages of 4 KiB to 1 GiB. The part of a page that the program will touch next comes last.
+//! Clears and copies pages of 4 KiB to 1 GiB. By default, the part of a page that the program will touch next
+//! comes last.
 //!
 //! An operating system clears or copies a huge page because a program has touched one place of the page, the
 //! *hint*. The part of the page that is written last is in the CPU's cache afterwards. This crate has the

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The size of a hint's neighbourhood is the size of the second-level cache divided by `L2_SHARE`: 64 KiB for
-/// a cache of 1 MiB. Chosen: such a small part stays in the cache although the program uses other memory.
+/// a cache of 1 MiB. Chosen: a part of this size stays in the cache although the program uses other memory.
 /// `pageset bench pages --choose` measures the gain and the cost.
 const L2_SHARE: usize = 16;
 
@@ -106,7 +106,8 @@ impl Method {
         self.kernel
     }
 
-    /// The radius: the number of base pages on each side of the hint's base page that stay in the cache.
+    /// The radius: the number of base pages on each side of the hint's base page that stay in the cache, with
+    /// [`VisitOrder::StreamTargetLast`].
     #[must_use]
     pub const fn radius_pages(self) -> usize {
         self.radius_pages

@@ -20,10 +20,10 @@ pub const RANGES_RADIUS_PAGES: usize = 2;
 /// The kind of stores of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Store {
-    /// Stores through the cache. Afterwards the cache contains the bytes.
+    /// Stores through the cache. After such a store, the cache contains the bytes.
     Cached,
-    /// Stores past the cache, if the kernel has such stores. Stores past the cache evict no other data, and
-    /// do not read memory first.
+    /// Stores past the cache, if the kernel (set of loops) has stores past the cache. Stores past the cache
+    /// evict no other data, and do not read memory first.
     Stream,
 }
 

@@ -1,6 +1,6 @@
-//! Tests that each function executes a fence after its streamed stores, before the function returns. A
-//! missing fence seldom changes a result. So a child process runs the function one instruction at a time, and
-//! its parent reads each instruction.
+//! Tests functions of `Kernel` and `Method` that stream. Each function must execute a fence after its
+//! streamed stores, before the function returns or panics. A missing fence seldom changes a result. So a
+//! child process runs the function one instruction at a time, and its parent reads each instruction.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 
 use std::io::Write as _;

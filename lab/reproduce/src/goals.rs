@@ -34,7 +34,7 @@ struct Place {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Match {
     is_met: bool,
-    /// The policy's figure divided by the other policy's figure.
+    /// The policy's figure divided by the other policy's figure, after the goal's `plus` was added to both.
     ratio: f64,
 }
 

@@ -1,6 +1,6 @@
-//! Runs many simulations from one file. A sweep runs the plan of a user. A study repeats published
-//! measurements, and shows this project's values next to the values of each published table. The studies
-//! `ageing` and `owned-blocks` are this project's own, without published tables.
+//! Runs sweeps and studies, each of many simulations. A sweep runs the plan of a user. A study repeats
+//! published measurements, and shows this project's values next to the values of each published table. The
+//! studies `ageing` and `owned-blocks` are this project's own, without published tables.
 //!
 //! [`sweep`] runs plans. `study` has the interface of a study. `study_file` reads studies that files
 //! describe, and `simulated` runs these studies. `goals` makes a study from a plan with goals. The folders

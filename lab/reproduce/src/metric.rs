@@ -9,7 +9,8 @@ use pageset_study::simulate::{RunResult, RunSpec};
 
 use kernel_build::build_time;
 
-/// Makes the enum of metrics, their names, and the functions that compute them from one list.
+/// Makes the enum of metrics from a list. The list also gives each metric its name, its meaning and the
+/// expression that computes it.
 macro_rules! metrics {
     ($($variant:ident, $name:literal, $meaning:literal, $value:expr;)*) => {
         /// A figure of a simulation's result.

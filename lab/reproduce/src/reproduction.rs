@@ -115,8 +115,8 @@ impl<'a> Reproduction<'a> {
         self.tables.iter().chain(withdrawn).copied()
     }
 
-    /// Makes a table of directions, with a row for each group and a row for withdrawn tables. Returns `None`
-    /// if the study has no published values.
+    /// Makes a table of directions, with a row for each group, for all groups together, and for withdrawn
+    /// tables. Returns `None` if the study has no published values.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
             Column::label("group", "directions"),
@@ -246,7 +246,8 @@ fn push_own(table: &mut Table, own: &Table, row: &Row) {
     }
 }
 
-/// Makes a sentence for each quantity of a table whose values differ from the published values.
+/// If values of a quantity differ from the published values, makes a sentence about this quantity of the
+/// table.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let mut found = Vec::new();
     for (index, quantity) in comparison.quantities().iter().enumerate() {

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use pageset_report::Progress;
 
-/// A published study that can be run again.
+/// A study: simulations or measurements that a user can run with one command.
 ///
-/// Most simulated studies are [`StudyFile`](super::StudyFile)s. To add a `StudyFile`, add its three files to
-/// a folder of `data/tables`.
+/// Most simulated studies are [`StudyFile`](super::StudyFile)s. To add a `StudyFile`, add its TOML file, its
+/// CSV files and its notes to a folder of `data/tables`.
 pub trait Study: fmt::Debug + Send + Sync {
     /// The study's name on the command line, in lower case, with `-` between words.
     fn name(&self) -> &str;
@@ -48,9 +48,9 @@ pub trait Study: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Fails if the file of [`Options::fit`] cannot be written, if the system gives no threads or memory, or
-    /// with [`Cancelled`](pageset_report::Cancelled). If a simulation of a study file fails, the study does
-    /// not fail, and the findings name the simulation.
+    /// Fails, for example, if the file of [`Options::fit`] cannot be written, if the system gives no threads
+    /// or memory, or with [`Cancelled`](pageset_report::Cancelled). If a simulation of a study file fails,
+    /// the study does not fail, and the findings name the simulation.
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
 }
 
@@ -58,9 +58,9 @@ pub trait Study: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
     /// Whether to run only some rows, with one seed by default, to see whether the study runs without errors.
-    /// A quick run measures each row for the same time as a full run, except in three studies: `owned-blocks`
-    /// has other runs, `ageing` has a shorter day, and `huge-copy` measures three times instead of nine
-    /// times.
+    /// A quick run measures each row for the same time as a full run, except in three studies. In a quick
+    /// run, `owned-blocks` has other runs, `ageing` has a shorter day, and `huge-copy` measures three times
+    /// instead of nine times.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,

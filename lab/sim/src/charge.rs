@@ -58,8 +58,8 @@ impl Engine {
         }
     }
 
-    /// Returns the cost, in picoseconds, of a cache line that CPU `to` fetches from CPU `from`, which wrote
-    /// the line last.
+    /// Returns the cost, in picoseconds, of a cache line that CPU `to` fetches from CPU `from`, the line's
+    /// last writer.
     #[inline]
     pub(crate) fn line(&self, from: u32, to: u32) -> u64 {
         match self.near(from, to) {
@@ -92,8 +92,8 @@ impl Engine {
             Touched::Metadata => &prices.metadata,
         };
         // The machine file gives the cost of data from another core under the same last-level cache. For a
-        // more distant core, the cost of data is multiplied by the cost of a line from the distant core, and
-        // divided by the cost of a line from a core under the same last-level cache.
+        // more distant core, the cost of data is multiplied by a ratio. The ratio is the cost of a line from
+        // the distant core, divided by the cost of a line from a core under the same last-level cache.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {

@@ -86,9 +86,9 @@ impl Footprint {
         let sharers_max = sharers.into_iter().max().unwrap_or(1).max(1);
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
-        // Each hardware thread of the machine gets an equal part of the caches of its core. Each CPU of the
-        // run gets an equal part of a last-level cache. If last-level caches serve different numbers of CPUs,
-        // the largest number decides the size of all parts.
+        // Each hardware thread of the machine gets an equal part of the caches of its core. All CPUs of the
+        // run get equal parts of last-level cache: the size of one cache, divided by the largest number of
+        // the run's CPUs that share a cache.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
             // The operating system provides memory only for pages that are written.
@@ -98,8 +98,8 @@ impl Footprint {
         }
     }
 
-    /// Records that `cpu` touches a frame. Returns the CPU of the previous touch, and which of this CPU's
-    /// caches holds the frame. Returns `Some(None)` if no CPU has touched the frame before, and `None` if the
+    /// Records that `cpu` touches a frame. Returns the CPU of the previous touch, and the cache of that CPU
+    /// that holds the frame. Returns `Some(None)` if no CPU has touched the frame before, and `None` if the
     /// machine has no such frame.
     #[inline]
     pub(crate) fn touch(&mut self, cpu: u32, pfn: Pfn, touched: Touched<'_>) -> Option<Option<(u32, Held)>> {

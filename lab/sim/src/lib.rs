@@ -1,10 +1,10 @@
 //! A discrete-event simulator that runs `pageset-core` on virtual CPUs in virtual time.
 //!
-//! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] has a machine, an
-//! allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`]. Each CPU has
-//! its own clock. CPUs affect each other only through locks, shared lines and channels, in the order of
-//! virtual time. The result does not depend on the computer that simulates: equal input gives an equal
-//! [`SimulationOutcome`]. To compare two runs, compare [`SimulationOutcome::digest`].
+//! A [`Machine`] describes a computer, and the costs of operations on this computer. A [`Simulation`] has a
+//! machine, an allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`].
+//! Each CPU has its own clock. CPUs affect each other only through locks, shared lines and channels, in the
+//! order of virtual time. The result does not depend on the computer that simulates: equal input gives an
+//! equal [`SimulationOutcome`]. To compare two runs, compare [`SimulationOutcome::digest`].
 //!
 //! ```
 //! use pageset_core::{CpuId, Order, Request, policy};
@@ -41,10 +41,11 @@
 //! A simulation uses one OS thread. Several simulations can run on several threads. `docs/book/src/limits.md`
 //! lists what the simulator does not model.
 //!
-//! The modules are listed from the highest layer to the lowest. `simulation` builds and runs a simulation.
-//! `engine` decides which CPU runs next. `cpu` has the operations of a body. CPUs share the types of `lock`,
-//! `line`, `link` and `channel`. Costs come from `charge`, `prices`, `footprint` (with `recency`) and
-//! `variation`. Results are in `measure`, `tally`, `latency` and `outcome`. `machine` reads TOML.
+//! The main modules are listed from the highest layer to the lowest. `simulation` builds and runs a
+//! simulation. `engine` decides which CPU runs next. `cpu` has the operations of a body. CPUs share the types
+//! of `lock`, `line`, `link` and `channel`. Costs come from `charge`, `prices`, `lines`, `bandwidth`,
+//! `footprint` (with `recency`) and `variation`. Results are in `measure`, `tally`, `latency` and `outcome`.
+//! `machine` reads TOML.
 #![deny(unsafe_code)]
 
 mod allocator;

@@ -2,9 +2,9 @@
 //! lines.
 //!
 //! Planes are parallel networks between the nodes of a large machine. The address of a line decides which
-//! plane carries the line. A line moves to one CPU at a time. If a second CPU asks for a moving line, its
-//! request is refused and the CPU asks again. So each waiting CPU has one request on the link, and the
-//! requests of waiting CPUs delay the line.
+//! plane carries the line. A line moves to one CPU at a time. If a second CPU asks for a moving line, the
+//! machine refuses the request, and the CPU asks again. So each waiting CPU has one request on the link, and
+//! the requests of waiting CPUs delay the line.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

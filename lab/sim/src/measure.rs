@@ -1,4 +1,5 @@
-//! The measured part of a run: from the end of the warm-up until the deadline, or until the last body ends.
+//! The measured part of a run: from the end of the warm-up until the deadline. If all bodies end earlier, the
+//! measured part ends with the last body.
 
 use pageset_core::{CpuId, FrameUsage, Order};
 
@@ -37,8 +38,8 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
-    /// `pages` is the number of pages that were free when the run began. `available_least` is the smallest
-    /// number of free pages, over all samples, that every CPU could take.
+    /// `pages` is the number of pages that were free or held by CPUs when the run began. `available_least` is
+    /// the smallest number of free pages, over all samples, that every CPU could take.
     pages: u64,
     available_least: u64,
     /// The allocator's counts at the moment when measuring began.

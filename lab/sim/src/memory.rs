@@ -1,4 +1,4 @@
-//! Makes the tables for all frames of a simulated machine, in zeroed memory.
+//! Makes the tables of frame metadata for a zone of a simulated machine, in zeroed memory.
 #![expect(unsafe_code, reason = "allocates zeroed memory for types whose all-zero bytes are a valid value")]
 
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};

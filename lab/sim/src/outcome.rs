@@ -172,7 +172,7 @@ pub struct MemoryUse {
     /// Number of free pages that all CPUs together held for themselves at the end of the measured time.
     pub held_at_end: u64,
     /// Largest number of pages, over all samples, that were in use or held by CPUs. Tools such as `free`
-    /// report such pages as used memory.
+    /// report pages that CPUs hold as used memory.
     pub used_peak: u64,
     /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
     /// take reserved pages if they found no other pages.

@@ -1,4 +1,4 @@
-//! Converts the costs of a machine's steps to picoseconds.
+//! Converts the costs in a machine file to picoseconds.
 
 use crate::footprint::LINE_BYTES;
 use crate::machine::{ByLevel, FrameLayout, Machine};
@@ -6,7 +6,7 @@ use crate::machine::{ByLevel, FrameLayout, Machine};
 /// Number of fractional bits of [`Processor::slowdown`](crate::engine::Processor::slowdown).
 pub(crate) const SLOWDOWN_BITS: u32 = 8;
 
-/// The costs of a machine's steps, in picoseconds.
+/// The costs of operations on a machine, in picoseconds.
 #[derive(Debug)]
 pub(crate) struct Prices {
     pub(crate) alloc: u64,

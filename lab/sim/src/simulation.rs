@@ -170,8 +170,8 @@ impl Simulation {
     /// Runs all bodies to their end.
     ///
     /// # Errors
-    /// Fails if there is no memory for stacks, if the run was cancelled, or if the allocator's state is wrong
-    /// afterwards, which is a bug.
+    /// Fails if there is no memory for stacks, or if the run was cancelled. Fails after a bug too: if CPUs
+    /// wait for locks that will never be released, or if the allocator's state is wrong after the run.
     ///
     /// # Panics
     /// Panics if a body panics.
@@ -225,7 +225,7 @@ impl Simulation {
     }
 }
 
-/// Sets the slowdown of each CPU with a body whose core has another CPU with a body.
+/// For each CPU with a body, sets the slowdown if another CPU of its core has a body too.
 fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
     for worker in workers {
         let cpu = &engine.cpus[worker.index()];
@@ -369,8 +369,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets the time between two ticks of a CPU. Linux ticks once a second, so a simulation shorter than a
-    /// second has no tick unless the simulation sets a shorter time.
+    /// Sets the time between two ticks of a CPU. Linux ticks once a second. In a simulation shorter than a
+    /// second, not every CPU ticks, unless the simulation sets a shorter time.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;
@@ -405,7 +405,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets a flag that can end the run: [`VirtualCpu::running`] is false as soon as `cancel` is true.
+    /// Sets a flag that can end the run: [`VirtualCpu::running`] is false as soon as the flag is true.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;
@@ -415,8 +415,8 @@ impl Builder<'_> {
     /// Builds the machine with all its memory free.
     ///
     /// # Errors
-    /// Fails if the settings ask for more CPUs than the machine has, or if the allocator refuses the
-    /// settings.
+    /// Fails if the settings ask for no CPU or for more CPUs than the machine has, or if the allocator
+    /// refuses the settings.
     pub fn build(self) -> Result<Simulation, SimulationError> {
         let Self { machine, cpus, .. } = self;
         if cpus == 0 || cpus > machine.cpus() {

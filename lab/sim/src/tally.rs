@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     /// For each allocation, the time that the CPU waited for another CPU's drain.
     pub(crate) behind_drains: Latency,
     pub(crate) free: Latency,
-    /// Number of pages in page sets now. `cached_peak` is the largest such number so far.
+    /// Number of pages in page sets now. `cached_peak` is the largest value of `cached` so far.
     pub(crate) cached: i64,
     pub(crate) cached_peak: i64,
 }

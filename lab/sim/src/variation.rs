@@ -1,4 +1,5 @@
-//! Random variation of the time that a line takes to move between CPUs.
+//! Random variation of the time that a lock's line, or a line of an allocator without locks, takes to move
+//! between CPUs.
 //!
 //! On a real machine, the time to move a line depends for example on other traffic, on the slice of the cache
 //! that has the line, and on the order of requests. If all moves took equal times, CPUs would come to a lock

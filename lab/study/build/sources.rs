@@ -10,8 +10,8 @@ use super::fnv::Fnv;
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
 /// Files of this crate that compute a simulation's result, the bundled machines, and the versions of external
-/// crates. A package from a registry lacks the directories of other crates. In such a package, this crate's
-/// version stands for the other crates, because all crates are released together.
+/// crates. A package from a registry lacks the directories of other crates. In a package from a registry,
+/// this crate's version stands for the other crates, because all crates are released together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",

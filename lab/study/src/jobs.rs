@@ -16,7 +16,7 @@ pub fn jobs_of_this_machine() -> usize {
 }
 
 /// Calls `work` for each item, for up to `jobs` items at once. When an item is finished, calls `done` with
-/// the item's index and result. Calls of `done` never overlap. After `done` has failed, no further item
+/// the item's index and result. Calls of `done` never overlap. Soon after `done` has failed, no further item
 /// begins.
 ///
 /// # Errors

@@ -9,8 +9,8 @@ use pageset_sim::MACHINES;
 use crate::simulate::{RunSpec, simulate};
 
 /// Simulates the recording at `path` twice: under `policy`, and with the policy and settings of the forecast
-/// `advised`. Returns `None` if a simulation fails, or if all bundled machines have too few CPUs. The report
-/// then shows no simulated times.
+/// `advised`. Returns `None` if a simulation fails, if a setting of the forecast has no number, or if all
+/// bundled machines have too few CPUs. The report then shows no simulated times.
 #[must_use]
 pub fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
     let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));

@@ -10,12 +10,12 @@
 //! | [`contest`] | repeats a recording on whole allocators, Linux's and our own |
 //! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
 //! | [`huge_copy`] | copies huge pages: on this machine, and on models of caches |
-//! | [`machine`] | measures the costs of steps on this machine, and writes a machine file for simulations |
+//! | [`machine`] | measures the costs of operations on this machine, and writes a machine file for simulations |
 //! | [`latency`] | simulates how long the allocations of a recording take |
 //! | [`jobs`] | does pieces of work side by side, and reports their progress |
 //! | [`run_on_threads`] | runs a workload on threads of this machine |
 //!
-//! Each function takes a description of the work (a *spec*) and returns a result. Specs and results can be
+//! Most functions take a description of the work (a *spec*) and return a result. Specs and results can be
 //! written as JSON. A function that takes long reports to a [`Progress`](pageset_report::Progress), and the
 //! `Progress` can stop the function. No function of this crate prints or ends the process.
 //!

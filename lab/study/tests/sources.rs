@@ -1,4 +1,4 @@
-//! Checks that the hash of the sources covers every file that computes results. A sweep reuses a stored
+//! Checks that the hash of the sources covers every crate that computes results. A sweep reuses a stored
 //! result only if the hash of the sources has not changed.
 
 use std::fs;

@@ -142,8 +142,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Tries to take a block from each zone that the request may use. A zone may serve the request if the
-    /// zone's free memory stays above the given watermark, or if `flags` ignore watermarks (spec §1.13).
+    /// Tries the zones that the request may use, one after the other, until a zone gives a block. A zone may
+    /// serve the request if the zone's free memory stays above the given watermark, or if `flags` ignore
+    /// watermarks (spec §1.13).
     #[inline]
     pub(super) fn walk(
         &self,

@@ -21,8 +21,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// but not of all other frames. So the build of memory without holes takes a few writes for each 4 MiB.
     ///
     /// # Errors
-    /// Returns an error if a table has the wrong length, the configuration contradicts itself, or the policy
-    /// needs the feature `lab`. See [`ConfigError`].
+    /// Returns an error if a table has the wrong length, a zone's span is too large, the configuration
+    /// contradicts itself or has a bad setting, or the policy needs the feature `lab`. See [`ConfigError`].
     pub fn new(platform: P, config: &Config<'_>, mut tables: Tables<'a, P>) -> Result<Self, ConfigError> {
         config.check()?;
         if !HAS_LAB && let Some(rule) = config.policy.lab_rule() {

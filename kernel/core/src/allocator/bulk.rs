@@ -9,7 +9,8 @@ use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Fills the empty slots of `pages` with single pages and skips filled slots. Returns the number of
-    /// filled slots. Slots may stay empty if memory is short, or if the page set's lock is taken.
+    /// filled slots. Slots may stay empty if memory is short, if the page set's lock is taken, or if the
+    /// request bypasses page sets.
     ///
     /// As in Linux, a bulk allocation does not halve the page set's free history, and emits no event per
     /// page. If only one slot is empty, or if the page set gives no page, this function allocates one page as

@@ -65,7 +65,8 @@ pub struct ZoneMemory {
 pub struct PagesetInfo {
     /// Number of pages that the page set holds.
     pub count: i32,
-    /// A free that brings `count` to this number of pages causes a drain.
+    /// A free that brings `count` to this number of pages causes a drain. While memory is short, a drain may
+    /// begin at a lower number of pages.
     pub high: i32,
     /// Number of pages that a plain refill or drain moves.
     pub batch: i32,

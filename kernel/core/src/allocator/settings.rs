@@ -110,7 +110,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Recomputes every zone's watermarks and limits, and ends boosts (spec §1.9, §2.4).
+    /// Recomputes every zone's watermarks and limits, ends boosts, and switches the grouping by mobility on
+    /// or off (spec §1.9, §2.4).
     pub(super) fn update_watermarks(&self) {
         let counts_as_low = |kind| !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable);
         let low_zones = self.zones.iter().filter(|zone| counts_as_low(zone.body.kind));

@@ -1,4 +1,5 @@
-//! The memory of an allocator's tables, which the caller provides or the heap provides once.
+//! The memory of an allocator's tables. The caller provides the memory, or the heap provides the memory
+//! before the build.
 
 use super::{Config, Cpu};
 use crate::error::ConfigError;
@@ -58,7 +59,7 @@ pub struct CpuMemory<P: Platform, const CPUS: usize, const PAGESETS: usize = CPU
 impl<P: Platform, const CPUS: usize, const PAGESETS: usize, const ZONELISTS: usize>
     CpuMemory<P, CPUS, PAGESETS, ZONELISTS>
 {
-    /// Makes the memory for an allocator's tables.
+    /// Makes the memory for an allocator's tables, except the tables of zones.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "large: for statics, not for the stack")]
     pub const fn new() -> Self {

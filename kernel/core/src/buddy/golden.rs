@@ -14,7 +14,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{LockedZone, Watermarks};
 use crate::{CpuId, MigrateType, Order};
 
-/// Records the last event of a fallback as text.
+/// Stores the latest `MmPageAllocExtfrag` event as text, and ignores other events.
 #[derive(Default)]
 struct Extfrag(Mutex<String>);
 

@@ -7,8 +7,9 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Adds a pageblock to the reserve, unless the reserve has reached its limit. The pageblock holds
-    /// `frame`, the first frame of a block that an atomic high-order request has just got.
+    /// Adds the pageblock that holds `frame` to the reserve, unless the reserve has reached its limit or the
+    /// pageblock is special already. `frame` is the first frame of a block that an atomic high-order request
+    /// has just got. If the block is larger than a pageblock, Linux 6.12 adds the whole block to the reserve.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         let percent = self.body.managed.get() / 100;

@@ -8,7 +8,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-/// Number of frames in a unit of 1 GiB.
+/// Number of frames of 4 KiB in a unit of 1 GiB.
 const UNIT: FrameIndex = 1 << 18;
 
 /// Whether a unit is tainted (has memory that cannot be moved) or clean.

@@ -2,8 +2,9 @@
 //! on the zone's lists.
 //!
 //! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and ends
-//! at an entry for the CPU itself. Because of the CPU's entry, a CPU can unlink a pageblock without a search
-//! for the pageblock's owner. The table holds the entries of pageblocks first, and then the entries of CPUs.
+//! at an entry for the CPU itself. Because a ring has an entry for its CPU, a CPU can unlink a pageblock
+//! without a search for the pageblock's owner. The table holds the entries of pageblocks first, and then the
+//! entries of CPUs.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

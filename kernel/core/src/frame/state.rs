@@ -128,7 +128,7 @@ impl State {
             (Self::Free { .. }, to) => to != Self::Hole,
             // A page set gives a block to a user or to the zone, or finds that the block is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
-            // A CPU that splits or merges blocks marks the parts as leaked meanwhile, so that other CPUs do
+            // A CPU that frees a block in parts marks the parts as leaked meanwhile, so that other CPUs do
             // not take the parts. A bad block may also move between lists. Race: a CPU marks a block bad
             // while another CPU hands the block out. The second CPU's store wins, and the block is handed
             // out.

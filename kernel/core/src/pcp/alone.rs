@@ -6,7 +6,8 @@ use super::{ListIndex, Pcp};
 use crate::Order;
 use crate::frame::{FrameIndex, FrameTables};
 
-/// Methods of a page set whose lists link blocks.
+/// Methods for page sets that link their blocks. A page set that only counts its blocks must not use these
+/// methods.
 impl Pcp {
     /// Removes a block from any place of a list. The block must be on the list `list`.
     pub fn unlink(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {

@@ -7,7 +7,7 @@ use crate::policy::Policy;
 /// The result of one decay of a page set's `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decayed {
-    /// Number of pages above the new `high`. The caller drains the pages above `high`, beginning with list 0.
+    /// Number of pages above the new `high`. The caller drains the pages above `high`.
     pub excess: i32,
     /// Whether the next tick may have to lower `high` or drain pages.
     pub is_unfinished: bool,
@@ -28,8 +28,8 @@ const REMOTE_EXPIRE_TICKS: u8 = 3;
 impl<L> Pcp<L> {
     /// Counts down to the drain of an idle page set that holds pages of a remote node (spec §2.11). Returns
     /// the number of ticks until the drain. If the result is 0, the caller drains a batch. Returns `None` if
-    /// the page set is local or empty, or if the countdown has ended. Each use of the page set restarts the
-    /// countdown.
+    /// the page set is local or empty, or if the countdown has ended. The countdown restarts if the page
+    /// set's CPU has changed the zone's free pages.
     pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {
         if activity == Activity::Touched {
             self.expire = REMOTE_EXPIRE_TICKS;

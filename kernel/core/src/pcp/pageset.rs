@@ -319,8 +319,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Does the whole drain that is due, or the first slice of the drain. Returns the part of the drain that
-    /// is left, if any. A policy may compare another count than the pages with the limit, for example the
-    /// number of blocks. If the policy's count is below the limit, this function drains nothing.
+    /// is left, if any. Some policies compare the limit with another count, for example with the number of
+    /// blocks. If the policy's count is below the limit, this function drains nothing.
     // This function makes the comparison with the policy's count, not its caller. So a free with few pages
     // does not pay for the comparison.
     #[cold]
@@ -346,7 +346,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         DueDrain { pages: due.pages - pages, ..due }
     }
 
-    /// Continues a drain in slices, until the policy ends the drain or another CPU holds the page set's lock.
+    /// Continues a drain in slices, until all pages are drained, the policy ends the drain, or another CPU
+    /// holds the page set's lock.
     #[cold]
     pub(crate) fn drain_slices(self, list: ListIndex, mut rest: DueDrain) {
         while rest.pages > 0 {

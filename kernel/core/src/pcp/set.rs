@@ -164,8 +164,8 @@ pub struct Pcp<L = List> {
     pub high: i32,
     /// Number of pages freed lately. Used only if the policy's free history is a count.
     pub free_count: i32,
-    /// Smallest number of pages in the page set since the last tick. Used only if the policy's decay takes
-    /// unused pages.
+    /// Number of pages in the page set at the last tick, or the smallest number that an allocation has left
+    /// since then. Used only if the policy's decay takes unused pages.
     pub count_min: i32,
     /// The next drain wants `batch << free_factor` pages. Used only if the policy's free history is a factor.
     pub free_factor: u8,

@@ -169,7 +169,8 @@ impl Pcp<BlockCount> {
         self.count += i32::from(traffic.pages);
     }
 
-    /// Adds `blocks` blocks to a list. A negative `blocks` takes blocks away.
+    /// Raises the number of blocks that a list counts. A negative `blocks` lowers this number. The count of
+    /// pages does not change.
     #[inline]
     pub fn gain(&mut self, list: ListIndex, blocks: i32) {
         self.lists[list].gain(blocks);

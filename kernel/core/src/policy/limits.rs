@@ -97,7 +97,7 @@ impl HighRule {
     }
 }
 
-/// A zone's batch in pages. The batch has the form 2^n − 1, and is 0 for zones with less than 8192 pages
+/// A zone's batch in pages. The batch has the form 2^n − 1, and is 0 for zones with fewer than 8192 pages
 /// (spec §2.2, vectors `batchsize.csv`).
 #[must_use]
 pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {

@@ -279,9 +279,9 @@ impl Decay {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Rounded {
-    /// Down.
+    /// The part is rounded down.
     Down,
-    /// Up.
+    /// The part is rounded up.
     Up,
 }
 
@@ -290,7 +290,7 @@ pub enum Rounded {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DecayDrain {
-    /// Once.
+    /// The tick's drain takes the lock once.
     Whole,
     /// The tick's drain takes the lock again for each `batch` pages.
     Slices,
@@ -301,7 +301,7 @@ pub enum DecayDrain {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DemandDrain {
-    /// Once.
+    /// The drain takes the lock once.
     Whole,
     /// The drain takes the lock again for each `batch << scale_max` pages.
     Chunks,
@@ -312,7 +312,8 @@ pub enum DemandDrain {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeHistory {
-    /// There is no history. A drain always takes `batch` pages.
+    /// There is no history. A free that drains at the limit takes `batch` pages, or one page if the limit is
+    /// below `batch`.
     None,
     /// The history is a factor: the next drain wants `batch << factor` pages. Each drain of fewer pages than
     /// the page set's limit minus `batch` raises the factor by one.
@@ -365,7 +366,8 @@ pub enum PressureStep {
     CountOrBatch,
 }
 
-/// Whether a running reclaimer lowers the limit at which a free drains (spec §2.8).
+/// Whether a running reclaimer lowers the limit at which a free drains (spec §2.8). Only policies without
+/// [`Tuning`] read this rule. With `Tuning`, the limit is at most four batches while the reclaimer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -422,11 +424,12 @@ pub enum Counting {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FirstList {
-    /// List 0.
+    /// A drain begins with list 0.
     Zero,
-    /// List 1: Linux 4.9 starts at list 0, but moves to the next list before it takes the first block.
+    /// A drain begins with list 1: Linux 4.9 starts at list 0, but moves to the next list before it takes the
+    /// first block.
     One,
-    /// The list after the list where the last drain stopped.
+    /// A drain begins with the list after the list where the last drain stopped.
     AfterLast,
 }
 
@@ -452,7 +455,7 @@ pub enum DrainPicks {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeDrain {
-    /// Once.
+    /// The free takes the lock once.
     Whole,
     /// The free takes the lock again for each `batch` pages. If another CPU holds the lock between two
     /// slices, the remaining pages stay in the page set.
@@ -529,7 +532,7 @@ pub struct FreeHighRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum PreviousFree {
-    /// No condition.
+    /// The previous free may be of any order.
     Any,
     /// The previous free was of order 1 to 3.
     HighOrder,
@@ -571,9 +574,9 @@ pub struct FreeHighThreshold {
 }
 
 impl FreeHighThreshold {
-    /// `batch`.
+    /// The threshold is `batch`.
     pub const BATCH: Self = Self { batches: 1, high_min_part: Part::NONE };
-    /// `batch + high_min / 2` (Linux 6.16).
+    /// The threshold is `batch + high_min / 2` (Linux 6.16).
     pub const BATCH_AND_HALF_HIGH_MIN: Self = Self { batches: 1, high_min_part: Part::new(1, 2) };
 
     /// Whether `freed` pages reach the threshold.

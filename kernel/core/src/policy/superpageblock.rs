@@ -7,7 +7,7 @@
 /// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged). The RFC's texts leave some
 /// points open. For the open points, this project chose:
 ///
-/// - Units are counted from the zone's first frame.
+/// - Units are counted from the zone's first frame, rounded down to a multiple of 1024 frames.
 ///
 /// - A completely free pageblock does not taint its unit.
 ///

@@ -78,8 +78,8 @@ counters! {
     free_high_drains,
     /// Number of times that an operation took the zone's lock.
     zone_lock_acquisitions,
-    /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
-    /// zone lock once. Linux has neither this kind of split nor a counter of such splits.
+    /// Number of times that an allocated block was split, by `split_range` or because a part of it was freed.
+    /// Each split takes the zone lock once. Linux has no such counter.
     splits,
     /// Number of allocations and frees that found the page set's lock taken, or had to bypass the page set.
     trylock_failures,

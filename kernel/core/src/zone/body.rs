@@ -10,7 +10,7 @@ use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
 
-/// The number, kind and node of a zone.
+/// The number, kind, node and rules of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) id: ZoneId,

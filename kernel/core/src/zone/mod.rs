@@ -1,5 +1,5 @@
-//! A zone: its frame numbers, flags and lock. The other files of this folder have the free lists, watermarks
-//! and reserves.
+//! A zone: its frame numbers, flags and lock. The other files of this folder have the zone's other data, such
+//! as free lists, watermarks and reserves.
 
 mod assertions;
 mod body;

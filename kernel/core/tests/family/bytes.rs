@@ -60,7 +60,7 @@ fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     })
 }
 
-/// Decodes the number of a CPU. The machine may have no CPU with this number.
+/// Decodes the number of a CPU, which need not exist on the machine.
 fn cpu(bytes: &mut Unstructured<'_>) -> Result<u32> {
     bytes.choose(&[0, 0, 0, 1, 1, 1, 2, 3, 4, u32::MAX]).copied()
 }

@@ -1,5 +1,5 @@
-//! Describes machines that the tests use: one to three zones with holes and odd ends, on one or two nodes
-//! with one to four CPUs.
+//! Describes machines for tests: one or two nodes, one to four CPUs, one to three zones. Zones may have
+//! holes. Zones need not begin or end at the boundaries of pageblocks.
 
 use std::ops::Range;
 

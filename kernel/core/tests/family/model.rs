@@ -1,5 +1,5 @@
-//! The model of an allocator. The model stores which blocks are in use, and computes all expected answers
-//! from the blocks in use.
+//! The model of an allocator. The model stores which blocks are in use or out of service, and computes the
+//! expected answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

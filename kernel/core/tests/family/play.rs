@@ -402,7 +402,8 @@ impl<S: Subject> Run<S> {
         assert_eq!(self.allocator().unisolate_pageblock(CpuId(cpu), Pfn(pfn), to), expected, "{pfn:#x}");
     }
 
-    /// Checks that the allocator and the model agree on the state of every frame.
+    /// Checks that the allocator and the model have equal numbers of allocated and leaked frames, and runs
+    /// the subject's own checks.
     fn check(&mut self, operations: &[Operation]) {
         let census = self.allocator().validate();
         let census = census.unwrap_or_else(|violation| panic!("{violation} after {operations:?}"));

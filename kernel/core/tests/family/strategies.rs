@@ -30,7 +30,7 @@ fn shape() -> impl Strategy<Value = (u64, u64, Vec<(u64, u64)>)> {
     (gaps, sizes(), holes)
 }
 
-/// Any machine.
+/// Makes a random machine.
 pub(crate) fn machines() -> impl Strategy<Value = Machine> {
     let layouts = prop::sample::select(LAYOUTS);
     let min_free = prop_oneof![Just(None), (0_u64..400).prop_map(Some), (0_u64..8000).prop_map(Some)];
@@ -158,7 +158,7 @@ pub(crate) fn dry_programs() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(step, 1..30).prop_map(|steps| steps.into_iter().flatten().collect())
 }
 
-/// Any operation.
+/// Makes a random operation.
 pub(crate) fn operations() -> impl Strategy<Value = Operation> {
     use Operation::*;
     let many: u16 = if cfg!(miri) { 8 } else { 900 };

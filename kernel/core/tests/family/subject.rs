@@ -36,7 +36,7 @@ pub(crate) trait Subject {
     /// Runs an operation that is not in `FrameAllocator`.
     fn own(&self, model: &Model, operation: &Operation);
 
-    /// Calls each query of the allocator, and compares the answers with the model. The arguments may name a
+    /// Calls queries of the allocator, and compares the answers with the model. The arguments may name a
     /// frame, a zone or a CPU that does not exist.
     fn look(&self, model: &Model, cpu: u32, zone: usize, pfn: u64);
 

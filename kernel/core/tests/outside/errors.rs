@@ -1,5 +1,4 @@
-//! Tests that every misuse has its own error, in release builds too, and that every error's text says what is
-//! wrong.
+//! Tests that each kind of misuse has its own error, in release builds too, and tests the texts of errors.
 
 use std::ops::Range;
 use std::slice::from_ref;

@@ -1,11 +1,10 @@
-//! Measures how long a page fault takes on one thread. Compares this time with the time to clear the page
-//! alone, and with the time of the operating system's own fault. Also compares the faults per second of two
-//! threads and of one thread.
+//! Measures how long a page fault takes on one thread. Compares the fault's time with the time to clear the
+//! page alone, and with the time of the operating system's own fault. Also compares the faults per second of
+//! two threads and of one thread.
 //!
 //! ```sh
 //! cargo run --profile dist -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
-//! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, an allocator call per
-//! fault
+//! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, without magazines
 //! ```
 //!
 //! Each figure is the median of the rounds, followed by the lower and upper quartile. The strategies take

@@ -66,8 +66,8 @@ impl Contestant {
 
 /// Times of one round.
 pub(crate) struct Round {
-    /// Nanoseconds from the start of the first thread to the end of the last thread, divided by the number of
-    /// one thread's faults.
+    /// Nanoseconds from the first thread's begin of its second touch to the last thread's end of its second
+    /// touch, divided by the number of one thread's faults.
     pub(crate) fault_ns: f64,
     /// Nanoseconds to clear a page without a fault. After its faults, a single thread clears its pages again
     /// in the same order. With several threads, `clear_ns` is 0.
@@ -184,8 +184,8 @@ fn meet(ready: &AtomicU32, arrivals: u32) {
     }
 }
 
-/// Pins this thread to one of the CPUs that the thread may use. Without pinning, the scheduler may leave
-/// several threads on one CPU in the short time of a round.
+/// Pins this thread to CPU number `index` of the CPUs that the thread may use. Without pinning, the scheduler
+/// may leave several threads on one CPU in the short time of a round.
 fn pin(index: u32) {
     let allowed = sched_getaffinity(None).expect("one's own CPUs");
     let cpu = (0..CpuSet::MAX_CPU)

@@ -1,4 +1,4 @@
-//! The R axis: how an address space counts its resident pages (spec §1.6).
+//! Part R of a strategy: how an address space counts its resident pages (spec §1.6).
 
 mod tally;
 
@@ -22,7 +22,7 @@ axis! { ($)
     R4 = r4, "each task's own counters (each CPU's in 6.2), added up in batches under a lock";
 }
 
-/// A value of the R axis: counts the resident pages of an address space.
+/// A value of part R of a strategy counts the resident pages of an address space.
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
@@ -44,8 +44,8 @@ pub(crate) trait Accountant {
     fn quick(&self) -> Counts;
 
     /// Reads the address space's counters, and under R4 adds the slots of all tasks. Counts that tasks under
-    /// R2 and R3 have not folded are missing in the result. So the result is exact only after all tasks have
-    /// ended.
+    /// R2 and R3 have not folded are missing in the result. So under R2 and R3, the result is surely exact
+    /// only after all tasks have ended.
     fn exact(&self) -> Counts {
         self.quick()
     }

@@ -1,5 +1,5 @@
 //! R1: two atomic counters of resident pages on one cache line (spec §1.6). Each anonymous page counts in
-//! both counters. Linux 2.6.13 had such counters for all pages and for anonymous pages.
+//! both counters. Linux 2.6.13 had a counter of all resident pages and a counter of anonymous pages.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;

@@ -18,7 +18,8 @@ impl Accountant for R2 {
 
     /// A debugger's task may fault in an address space that is not its own. The task's deltas belong to its
     /// own address space, so the task adds pages of a foreign address space to the shared counters of that
-    /// address space at once. The shared counters are atomic only for pages of foreign address spaces.
+    /// address space at once. Only additions to foreign address spaces need atomic counters, because tasks
+    /// that fold hold the page-table lock.
     #[inline]
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         if local.home == mm.id() {

@@ -1,7 +1,7 @@
-//! R4: counters like Linux's percpu_counter (spec §1.6). Each task has its own slot of counters, and in Linux
-//! each CPU has its own counters. When the absolute value of a counter in the slot reaches `batch`, the task
-//! adds the slot to the shared counters under a lock. Only one task writes a slot, so the task changes the
-//! slot with plain loads and stores.
+//! R4: counters like Linux's percpu_counter (spec §1.6). In Linux, each CPU has its own counters. In this
+//! crate, each task has its own slot of counters. When the absolute value of a counter in the slot reaches
+//! `batch`, the task adds the slot to the shared counters under a lock. Only one task writes a slot, so the
+//! task changes the slot with plain loads and stores.
 
 use alloc::boxed::Box;
 
@@ -23,8 +23,8 @@ impl Accountant for R4 {
         Self {
             shared: Padded::default(),
             slots: (0..tasks).map(|_| Padded::default()).collect(),
-            // Source: spec §1.6. Linux 6.12 has max(32, 2 x CPUs), and this crate counts tasks instead of
-            // CPUs.
+            // Source: spec §1.6. The batch of Linux 6.12 is max(32, 2 x CPUs). This crate counts tasks
+            // instead of CPUs.
             batch: 32.max(2 * i64::from(tasks)),
         }
     }

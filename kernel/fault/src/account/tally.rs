@@ -7,7 +7,7 @@ use crate::local::Local;
 use crate::mm::Mm;
 use crate::world::World;
 
-/// Counters on one cache line. All changes of the counters are `Relaxed`, because no task reads a counter to
+/// Three adjacent counters. All changes of the counters are `Relaxed`, because no task reads a counter to
 /// find out whether other data is ready (ordering E7 of spec §1.3).
 #[derive(Debug, Default)]
 pub(crate) struct Tally {

@@ -13,7 +13,7 @@ use crate::table::{Found, walk};
 use crate::world::World;
 
 /// A task's section, which ends when the `Section` value is dropped, even if `touch` panics. If a section
-/// never ended, a writer's grace period would wait for ever.
+/// never ended, a writer would wait for its grace period for ever.
 struct Section<'a> {
     grace: &'a Grace,
     slot: u32,

@@ -1,5 +1,6 @@
-//! Handles faults on an empty page-table word. A store to an empty word maps a cleared page. A load from an
-//! empty word maps the page of zeros that all address spaces share.
+//! Handles faults on an empty page-table word. A store to an address with an empty word maps a cleared page,
+//! or several. A load from an address with an empty word maps the page of zeros, which all address spaces
+//! share.
 
 use pageset_core::{Order, Pfn};
 

@@ -78,8 +78,8 @@ impl<W: World> AddressSpace<W> {
         Install::Done
     }
 
-    /// Continues a fault after another task has changed the page-table word. If the changed word permits the
-    /// access, the fault is complete. Otherwise the fault starts again.
+    /// Continues a fault after this task or another task has changed the page-table word. If the word now
+    /// maps a page and permits the access, the fault is complete. Otherwise the fault starts again.
     pub(super) fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
         let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;

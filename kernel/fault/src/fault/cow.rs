@@ -1,5 +1,6 @@
-//! Handles a store to a page that is mapped without the right to write. If the page has no other user, the
-//! fault makes the page writable. If the page has other users, the fault copies the page.
+//! Handles a store to a page that is mapped without the right to write. If the page is a whole block and has
+//! no other user, the fault makes the page writable. Otherwise the fault maps a copy of the page. Before the
+//! copy, the fault splits a huge page. In place of the zero page, the fault maps a cleared page.
 
 use pageset_core::Order;
 

@@ -44,7 +44,8 @@ impl<W: World> AddressSpace<W> {
         Some(pfn)
     }
 
-    /// Sets the reference count of a new block to `refs`, the number of words that will map the block.
+    /// Sets the reference count of a new block to `refs`, the number of words that will map the block. Also
+    /// marks the block as in use and not yet on a list.
     #[inline]
     pub(super) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         self.engine().frames.begin(pfn, order, refs);

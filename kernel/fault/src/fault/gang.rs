@@ -15,8 +15,9 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Maps the largest free block that fits into the area and needs only words that are empty. Returns
-    /// `None` if no such block exists. After `None`, the caller maps pages without a gang.
+    /// Maps the largest free block that fits into the area and needs only words that are empty. The block has
+    /// order 1 to `gang_order` of the options. Returns `None` if no such block exists. After `None`, the
+    /// caller maps pages without a gang.
     #[cold]
     pub(super) fn populate_gang(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;

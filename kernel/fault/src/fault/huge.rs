@@ -23,8 +23,9 @@ impl<W: World> AddressSpace<W> {
             && span.end <= area.range.end
     }
 
-    /// Maps a huge page into an empty word of level 1. Returns `None` if no block is free or another task has
-    /// filled the word. After `None`, the caller maps small pages.
+    /// Maps a huge page into an empty word of level 1. Returns `None` if a huge page is larger than the
+    /// largest block, if no block is free, or if another task has filled the word. After `None`, the caller
+    /// maps small pages.
     #[cold]
     pub(super) fn populate_huge(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;

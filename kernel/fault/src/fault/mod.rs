@@ -5,7 +5,8 @@
 //! The module `word` finds the page-table word of the fault's address. `anon` fills an empty word, `cow`
 //! handles a store to a page without the right to write, and `restore` brings a reclaimed page back. `huge`,
 //! `gang` and `run` map many pages at once. `attempt` changes the word at the end of an attempt, and `frame`
-//! allocates the pages.
+//! allocates the pages. `access` uses a page as a CPU does, and causes the fault if the page table does not
+//! permit the access.
 
 mod access;
 mod anon;

@@ -16,8 +16,8 @@ impl<W: World> AddressSpace<W> {
             return Err(SpaceError::Occupied);
         }
         let change = write.change(&range, Some(prot));
-        // Adjacent areas with the rights `prot` become parts of one larger area. Close these adjacent areas.
-        // Later faults find the larger area.
+        // Adjacent areas with the rights `prot` become parts of one larger area. Close these adjacent areas,
+        // so that faults look again and find the larger area.
         write.close(local, &change.replaced);
         write.publish(change.map);
         Ok(())

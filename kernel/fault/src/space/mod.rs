@@ -56,9 +56,9 @@ pub struct Options {
 pub enum Huge {
     /// Map only small pages.
     Never,
-    /// A fault by a store maps a huge page if the huge page's whole range is empty and inside one area.
-    /// [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K) cannot have huge pages: a leaf table covers 32
-    /// MiB, more than the allocator's largest block of 2^10 pages.
+    /// A fault by a store maps a huge page if the huge page's range has no leaf table and lies inside one
+    /// area, and a block is free. [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K) cannot have huge pages:
+    /// a leaf table covers 32 MiB, more than the allocator's largest block of 2^10 pages.
     Always,
 }
 
@@ -135,8 +135,8 @@ impl<W: World> AddressSpace<W> {
         self.account.quick()
     }
 
-    /// The number of resident pages, and the number of tables without the root. These two numbers are exact
-    /// after all tasks have ended.
+    /// The number of resident pages, and the number of tables without the root. The counts of pages and
+    /// tables are exact after all tasks have ended.
     pub fn counts(&self) -> Counts {
         self.account.exact()
     }

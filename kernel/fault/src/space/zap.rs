@@ -1,8 +1,8 @@
 //! Removes access rights, pages and tables from a range of addresses.
 //!
 //! An unmap first exchanges each word for an empty word (ordering E4 of spec §1.3). After that, the unmap
-//! waits for a grace period, so that no task still uses an old translation or table number (E5, E6). At the
-//! end, the unmap frees frames and tables.
+//! waits for a grace period, so that no task still uses an old translation or table number (E5, E6). After
+//! the grace period, the unmap frees frames and tables.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -29,7 +29,7 @@ const BLOCKS_MAX: usize = 4096;
 pub(super) struct Run {
     pub(super) slot: Slot,
     pub(super) indices: Range<u32>,
-    /// The address of the page that the first word maps.
+    /// The first address that the first word stands for.
     pub(super) va: u64,
 }
 
@@ -175,7 +175,7 @@ impl<W: World> AddressSpace<W> {
     }
 
     /// Takes tables in `range` out of the tree if `map` has no area at the addresses that the tables cover.
-    /// Linux's free_pgtables finds such unused tables by its floor and ceiling.
+    /// Linux's free_pgtables finds unused tables by its floor and ceiling.
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
         let geometry = self.engine().geometry;
         for level in 0..geometry.root_level() {

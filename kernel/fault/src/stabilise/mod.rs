@@ -1,4 +1,4 @@
-//! The V axis: how a fault keeps its area from changing (spec §1.5).
+//! Part V of a strategy: how a fault keeps its area from changing (spec §1.5).
 
 use crate::area::Area;
 use crate::axis::axis;
@@ -25,13 +25,13 @@ pub(crate) struct Ticket {
     pub(crate) write: u64,
     /// The number of the area map that contains the area.
     pub(crate) map: u64,
-    /// The index of the area in the task's copy of the area map.
+    /// The index of the area in the area map that the task refers to.
     pub(crate) index: usize,
     pub(crate) holds: Holds,
 }
 
 impl Ticket {
-    /// Finds the area of `va` in the task's copy of the current map.
+    /// Finds the area of `va` in the current area map.
     #[inline]
     fn find<W: World>(mm: &Mm<W>, local: &mut Local, va: u64, holds: Holds) -> Option<Self> {
         let write = mm.write_number();
@@ -84,7 +84,7 @@ pub(crate) enum Entered {
     Busy,
 }
 
-/// A value of the V axis: prevents changes of areas during a fault, or marks changed areas.
+/// A value of part V of a strategy prevents changes of areas during a fault, or marks changed areas.
 pub(crate) trait Stabiliser {
     fn new(tasks: u32) -> Self;
 

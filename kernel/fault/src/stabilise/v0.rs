@@ -1,6 +1,6 @@
 //! V0: nothing keeps an area from changing during a fault (spec §1.5.1). Under V0, the fault's section only
-//! prevents the reuse of page tables. With P3, the section is enough, because a fault under P3 checks its
-//! area again under the table's lock.
+//! prevents the reuse of page tables. With P3, areas may nevertheless change, because a fault under P3 checks
+//! its area again under the table's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;

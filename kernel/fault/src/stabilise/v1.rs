@@ -1,5 +1,5 @@
-//! V1: a fault holds mmap_sem as a reader, as in 2005 (spec §1.5.2). Each fault makes two atomic operations
-//! on the cache line of mmap_sem.
+//! V1: a fault holds mmap_sem as a reader, as in 2005 (spec §1.5.2). Each attempt of a fault makes two atomic
+//! operations on the cache line of mmap_sem, or more if a writer holds mmap_sem or waits for it.
 
 use super::{Entered, Holds, Stabiliser, Ticket};
 use crate::area::Area;

@@ -1,8 +1,9 @@
-//! V3: speculation (spec §1.5.4). A fault writes to no shared cache line until it maps its page. Race: a
-//! writer unmaps the area while a fault maps a page into the area. The writer first marks the area, and then
-//! takes each table's lock to remove pages. The fault checks the mark while it holds the table's lock. So
-//! either the fault sees the mark and starts again, or the writer takes the lock later and removes the
-//! fault's page. A fault that finds its area marked looks for the area again under the address space's lock.
+//! V3: speculation (spec §1.5.4). To find its area, a fault writes to no shared cache line, unless the area
+//! map has changed or the area is closed. Race: a writer unmaps the area while a fault maps a page into the
+//! area. The writer first marks the area, and then takes each table's lock to remove pages. The fault checks
+//! the mark while it holds the table's lock. So either the fault sees the mark and starts again, or the
+//! writer takes the lock later and removes the fault's page. A fault that finds its area marked looks for the
+//! area again under the address space's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;

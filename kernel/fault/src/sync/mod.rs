@@ -1,4 +1,4 @@
-//! The P axis: how tasks change page-table words without disturbing each other (spec §1.4).
+//! Part P of a strategy: how tasks change page-table words without disturbing each other (spec §1.4).
 
 use crate::atomic::AtomicU64;
 use crate::axis::axis;
@@ -36,12 +36,12 @@ pub(crate) enum Intent {
     Replace,
 }
 
-/// A value of the P axis: changes page-table words.
+/// A value of part P of a strategy changes page-table words.
 pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
-    /// Takes the lock that a fault holds while it walks to its word and reads the word. Only P0 has such a
-    /// lock.
+    /// Takes the lock that a fault holds while it walks to its word and reads the word. Only P0 has a lock
+    /// for the walk.
     fn before_walk<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local) -> Held<'a, W> {
         Held::Nothing
     }

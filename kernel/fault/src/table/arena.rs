@@ -17,8 +17,8 @@ const NO_FRAME: u64 = u64::MAX;
 struct Table<R> {
     /// The table's own lock, which tasks take under P1 and P3.
     lock: Mutex<R, ()>,
-    /// Whether the table was taken out of the tree. If the strategy uses the table's lock, the flag changes
-    /// only under this lock.
+    /// Whether the table was taken out of the tree. If the strategy uses the table's lock, a task sets the
+    /// flag only under this lock.
     stray: AtomicBool,
     /// The frame that the table occupies, or [`NO_FRAME`].
     frame: AtomicU64,

@@ -23,7 +23,8 @@ pub(crate) enum Found {
     Word(Slot, Pte),
     /// The walk reached an empty word above the wanted level, so the table below is missing.
     NoTable(Slot),
-    /// The walk reached a word that another task is about to replace. The caller must start again.
+    /// The walk reached a word that another task is changing, or a table that was taken out of the tree. The
+    /// caller must start again.
     Busy,
 }
 

@@ -36,8 +36,8 @@ impl Scheduler for Threads {
     }
 }
 
-/// A memory that has one number per frame instead of the frame's bytes. The number of a frame that was never
-/// cleared is garbage.
+/// A memory that has one number per frame instead of the frame's bytes. Before the first write to a frame,
+/// its number is garbage.
 pub(crate) struct Words<S> {
     contents: Vec<AtomicU64>,
     slots: StdMutex<HashMap<u64, (u64, u32)>>,
@@ -85,7 +85,8 @@ impl<S: Scheduler> Words<S> {
         };
     }
 
-    /// Sets whether the memory keeps the contents of reclaimed pages. A new memory keeps these contents.
+    /// Sets whether the memory keeps the contents of reclaimed pages. A new memory keeps the contents of
+    /// reclaimed pages.
     pub(crate) fn keep_contents(&self, keeps: bool) {
         self.keeps_contents.store(keeps, Relaxed);
     }

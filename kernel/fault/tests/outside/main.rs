@@ -1,5 +1,5 @@
-//! Tests the fault engine through its public interface, with one task at a time. The test targets of loom and
-//! shuttle test concurrent tasks.
+//! Tests the fault engine through its public interface. Except in `allocators`, one thread makes all calls.
+//! The test targets of loom and shuttle test concurrent tasks.
 
 mod allocators;
 #[path = "../host/mod.rs"]

@@ -1,5 +1,5 @@
-//! Tests each operation with one task, under each strategy of `host::strategies`. Also lets memory run out at
-//! each possible point, and checks that no frame is lost.
+//! Tests the operations of tasks on one thread. Most tests run under each strategy of `host::strategies`. One
+//! test lets memory run out at each possible allocation, and checks that no frame is lost.
 
 use std::sync::Arc;
 
@@ -303,7 +303,8 @@ fn misuse_is_an_error() {
     Task::new(&space, CpuId(0)).expect("a task is free again");
 }
 
-/// Uses every kind of allocation. The only allowed error is "out of memory".
+/// Needs memory for faults, for a fork, for copies, for splits and for a collapse. Returns the first error as
+/// text.
 fn work(task: &mut TestTask) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     task.map(0..40 * PAGE, Prot::ReadWrite).map_err(|error| text(&error))?;

@@ -4,8 +4,8 @@
 ///
 /// All loops have the same contract. Addresses and lengths are multiples of
 /// [`BASE_PAGE_BYTES`](crate::BASE_PAGE_BYTES), and a length may be 0. The destination is valid to write, and
-/// the source is valid to read. Source and destination do not overlap. The CPU supports the instructions of
-/// the loop.
+/// the source is valid to read. Source and destination do not overlap. The caller calls a loop only if the
+/// CPU supports its instructions.
 pub(super) struct Primitives {
     pub(super) clear: unsafe fn(dst: *mut u8, bytes: usize),
     pub(super) clear_stream: unsafe fn(dst: *mut u8, bytes: usize),

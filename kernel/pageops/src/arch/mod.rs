@@ -179,8 +179,9 @@ fn assert_base_pages(address: usize, bytes: usize) {
 ///
 /// # Invariants
 ///
-/// The word's low byte is 0, or the number of an instruction set plus 1. A low byte other than 0 comes from
-/// an existing [`Kernel`] with this instruction set. Only [`Cell::set`] writes the word.
+/// The word's low byte is 0, or the number of an instruction set plus 1. If the low byte is not 0,
+/// [`Cell::set`] stored the byte for a [`Kernel`] with that instruction set. So the CPU supports the
+/// instruction set. Only [`Cell::set`] writes the word.
 pub(crate) struct Cell(AtomicU32);
 
 impl Cell {

@@ -16,9 +16,10 @@ const LINE_BYTES: usize = 64;
 /// Prefetches the first lines of a page that this CPU will clear or copy to next.
 ///
 /// A prefetch helps if the program does other work between two pages. For example, an atomic operation in
-/// this work waits until the previous page is written. A loop that only clears pages gains nothing by
-/// prefetches. A prefetch changes nothing that a program could observe except times, and any address is
-/// allowed. On architectures other than x86-64, this function does nothing.
+/// this work waits until the previous page is written, and the next page arrives during this wait. A loop
+/// that only clears pages gains nothing by prefetches. A prefetch changes nothing that a program could
+/// observe except times, and any address is allowed. On architectures other than x86-64, this function does
+/// nothing.
 ///
 /// ```
 /// let pages = vec![[1_u8; 4096]; 2];

@@ -99,7 +99,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Recording",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) times: u32,
-    /// Keep the new setting at the end
+    /// Leave the new setting in force when the trial ends
     #[arg(long, requires = "apply", help_heading = "Trying it")]
     pub(super) keep: bool,
     /// Do not ask before the setting is changed

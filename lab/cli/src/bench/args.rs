@@ -81,7 +81,8 @@ pub(crate) struct BenchPagesArgs {
     /// Seed for the random order of measurements and for random targets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Draw the totals into FILE, as SVG
+    /// Draw bars into FILE, as SVG: for each method, the time to clear or copy a page and then to touch a
+    /// part of the page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]

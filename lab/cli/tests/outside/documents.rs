@@ -239,8 +239,8 @@ fn fields(file: &str, class: &str) -> BTreeSet<String> {
     fields.map(|(name, _)| name.to_owned()).filter(|name| is_name(name)).collect()
 }
 
-/// The Python package makes its results from JSON. If a class lacks a key of the JSON, the package raises an
-/// error.
+/// The Python package makes its results from JSON. If a Python class has no field for a key of the JSON, the
+/// package raises an error.
 #[test]
 fn python_has_every_key() {
     let keys =

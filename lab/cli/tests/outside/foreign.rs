@@ -1,5 +1,5 @@
-//! Tests texts from other programs: a recording's command, kernel and notes, and names of files. If
-//! pageset prints such a text, the text must not control the terminal.
+//! Tests that texts from other programs cannot control the terminal when pageset prints these texts. Such
+//! texts are a recording's command, kernel and notes, and names of files.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

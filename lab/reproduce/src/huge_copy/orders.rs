@@ -12,7 +12,7 @@ use pageset_study::jobs::Stage;
 use super::chip::chip_named;
 use crate::published::{PublishedRow, published};
 
-/// A change from one order of copying to another, and the published effects of this change.
+/// A change from one order of copying or clearing to another, and the published effects of this change.
 struct Change {
     name: String,
     chip: Chip,
@@ -185,7 +185,7 @@ impl Change {
     }
 }
 
-/// Makes a table that says which order of copying wins, with one row for each cache. `measured_percent` is
+/// Makes a table that says which order wins, with one row for each change of the order. `measured_percent` is
 /// the measured change of the throughput on this machine.
 pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
     let mut table = Table::new(

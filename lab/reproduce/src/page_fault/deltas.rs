@@ -37,8 +37,8 @@ fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // If both kernels without deltas have a matching row, the row of the kernel with atomic operations
-        // counts, which comes last.
+        // If both kernels without deltas have a matching row, take the last one: the row of the kernel with
+        // atomic operations.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()
@@ -49,9 +49,9 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// Returns the numbers of threads that may have run when a row was measured. The published program has arrays
-/// for 128 threads. If a row names more than 128 threads, either all of these threads ran, or only 128. For a
-/// row that names more than 128 threads, a quick run simulates only 128 threads.
+/// Returns the assumptions about the number of threads that ran when a row was measured. The published
+/// program has arrays for 128 threads. If a row names more than 128 threads, either all of these threads ran,
+/// or only 128. For a row that names more than 128 threads, a quick run simulates only 128 threads.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {

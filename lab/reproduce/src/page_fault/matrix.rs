@@ -17,8 +17,8 @@ fn counts(is_quick: bool) -> &'static [u32] {
 const THREAD_PAGES: u64 = 256;
 
 /// Returns the combinations of page table, areas and counters in the table: all combinations with the
-/// counters R1 to R4 and without the area rule V0. With `is_quick`, returns only five combinations. Two of
-/// these five are Linux 6.12, and a combination without a cache line that all CPUs write.
+/// counters R1 to R4 and without the area rule V0. With `is_quick`, returns only five combinations. The five
+/// combinations include Linux 6.12, and a combination without a cache line that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {

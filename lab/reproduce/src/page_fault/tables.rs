@@ -190,7 +190,7 @@ impl Steps {
 
 /// Smallest number of threads at which the cache line that all threads write limits the rate.
 const CROWDED: u32 = 32;
-/// Changes smaller than 2 % count as no change, as in all comparisons of this crate.
+/// A change of at most 2 % counts as no change.
 const BAND: f64 = 0.02;
 
 impl Score {

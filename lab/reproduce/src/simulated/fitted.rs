@@ -51,8 +51,9 @@ impl Fitted {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Reads a file of fitted parameters. Fails unless [`Self::write`] wrote the file. So a caller that
-    /// replaces the file afterwards cannot overwrite a file of another kind.
+    /// Reads a file of fitted parameters. Fails unless the file begins with [`Self::HEADING`], as
+    /// [`Self::write`] writes it. So a caller that replaces the file afterwards cannot overwrite a file of
+    /// another kind.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
         let text = read_description(path)?;

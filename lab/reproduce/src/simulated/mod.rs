@@ -5,7 +5,7 @@
 //! few parameters are *fitted*: a fitted parameter makes a simulated value of a base row equal to the
 //! published value. `fitted` has the fitted parameters, and `fit` chooses them again with `search`. `ratio`
 //! chooses a parameter so that the ratio between values of two tables is the published ratio. `panels` draws
-//! figures.
+//! figures. `changes` and `variability` make further tables.
 
 mod changes;
 mod compare;
@@ -173,8 +173,8 @@ mod tests {
         assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
     }
 
-    /// Regression: a quick run measured for a quarter of the time, which is less than a cycle of most
-    /// workloads. So a base row that was fitted to 14.0 had the value 5.4.
+    /// Regression: a quick run once measured for a quarter of the time, less than a cycle of most workloads.
+    /// So a base row that was fitted to 14.0 had the value 5.4.
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {

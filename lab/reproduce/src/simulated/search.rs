@@ -25,11 +25,11 @@ pub(crate) struct Range {
     pub(crate) rises: bool,
 }
 
-/// Tries values until a result is near `wanted`, which has the rounding error `rounding`. For a value of the
-/// parameter, `result` returns the result and any other data. `nearest` returns the data of the result that
-/// is nearest to `wanted`. If `range` has a guess, the search moves away from the guess in longer and longer
-/// strides, until `wanted` is between the results of two values. From then on, the search bisects the range
-/// between these two values.
+/// Tries at most [`STEPS`] values, until a result is near `wanted`. The rounding error of `wanted` is
+/// `rounding`. For a value of the parameter, `result` returns the result and any other data. `nearest`
+/// returns the data of the result that is nearest to `wanted`. If `range` has a guess, the search moves away
+/// from the guess in longer and longer strides, until `wanted` is between the results of two values. From
+/// then on, the search bisects the range between these two values.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,

@@ -1,10 +1,10 @@
-//! Makes a table of standard deviations: published ones beside those of our seeds.
+//! Makes a table of standard deviations: the published deviations beside the deviations of our seeds.
 
 use pageset_report::comparison::Comparison;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// Makes a table with a row for each row that has a published standard deviation. Deviations are those of the
-/// first column's values, in percent of the base row's value.
+/// Makes a table with a row for each row that has a published standard deviation. The table has the
+/// deviations of the first column's values, in percent of the base row's value.
 pub(crate) fn variability(tables: &[Comparison]) -> Table {
     let columns = vec![
         Column::label("table", "table"),

@@ -98,9 +98,10 @@ struct Judged {
 }
 
 impl Judged {
-    /// Computes the loss of each row. `value` returns a row's value, and the standard deviation of this value
-    /// in percent. A loss counts as no loss if it is at most `band` percent, or at most the combined standard
-    /// deviation of the row's value and the best row's value.
+    /// Computes each row's loss: how much worse the row is than the best row, in percent of the best row.
+    /// `value` returns a row's value, and the standard deviation of this value in percent. A loss counts as
+    /// no loss if it is at most `band` percent, or at most the combined standard deviation of the row's value
+    /// and the best row's value.
     fn new(
         options: &[Candidate<'_>],
         better: Better,

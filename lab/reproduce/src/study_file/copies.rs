@@ -106,8 +106,8 @@ pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Op
     })
 }
 
-/// The number of published changes, and how many of these changes have the same direction in the copies and
-/// in the model.
+/// The number of published changes. `met` has two counts of these changes: changes with the published
+/// direction in the copies, and in the model.
 #[derive(Default)]
 struct Steps {
     published: u64,

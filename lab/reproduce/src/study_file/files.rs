@@ -1,5 +1,5 @@
-//! Finds the three files of a study: the simulations (TOML), the published values (CSV) and the notes
-//! (Markdown).
+//! Finds and reads the files of a study: one TOML file with the simulations, CSV files with the published
+//! values, and one Markdown file with the notes.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ impl Files {
         Self { name, path, text, bundled: Some(BESIDE) }
     }
 
-    /// Returns the name of the study's TOML file for errors.
+    /// Returns the path of the study's TOML file, for errors.
     pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }

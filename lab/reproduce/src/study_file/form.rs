@@ -139,8 +139,8 @@ pub(super) struct TableForm {
     /// Whether a quick run includes the table. `quick_rows` names the rows that a quick run includes.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
-    /// The tables that share the keys above. An entry of `each` has only the keys that the tables do not
-    /// share.
+    /// The tables that share the keys of this entry. An entry of `each` has only the keys that the tables do
+    /// not share.
     #[serde(default)]
     pub(super) each: Vec<Spanned<TableForm>>,
 }

@@ -1,9 +1,10 @@
-//! Studies that three files describe: the simulations in TOML (`form`), the published values in CSV, and the
-//! notes in Markdown (`super::prose`). A user's own study consists of the same three files.
+//! Studies that files describe: one TOML file has the simulations (`form`), CSV files have the published
+//! values, and one Markdown file has the notes (`super::prose`). A user's own study consists of the same
+//! kinds of files.
 //!
-//! `files` finds the three files. `table` makes an experiment from each table, and `rows` makes the rows of
-//! an experiment. `lines` finds the CSV line of a value. `mistake` makes errors that name a position in the
-//! file and a remedy. `choice`, `copies` and `memory` make further tables.
+//! `files` finds and reads the files. `table` makes an experiment from each table, and `rows` makes the rows
+//! of an experiment. `lines` finds the CSV line of a value. `mistake` makes errors that name a position in
+//! the file and a remedy. `choice`, `copies` and `memory` make further tables.
 
 mod choice;
 mod copies;
@@ -31,7 +32,7 @@ use form::{FigureForm, More, ScaleForm, StudyForm};
 use mistake::{mistake, placed};
 use table::Table;
 
-/// A study that three files describe.
+/// A study that files describe.
 #[derive(Debug)]
 pub struct StudyFile {
     files: Files,
@@ -52,8 +53,8 @@ impl StudyFile {
     ///
     /// # Errors
     ///
-    /// Fails if one of the files is missing or has a mistake. The error names the file, the line and a
-    /// remedy.
+    /// Fails if one of the files is missing or has a mistake. The error names the file and a remedy, and if a
+    /// text is wrong, its line.
     pub fn read(path: &Path) -> Result<Self> {
         let study = Self::new(Files::open(path)?)?;
         study.check()?;

@@ -57,7 +57,7 @@ impl Rows<'_> {
     }
 
     /// Returns the rows that the study's file lists. With `each_line`, repeats the list for every line of the
-    /// CSV.
+    /// CSV that belongs to the table.
     fn rows(&self) -> Result<Vec<Row>> {
         let form = self.table.form.get_ref();
         let each = form.each_line.as_ref();

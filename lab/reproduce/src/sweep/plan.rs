@@ -191,8 +191,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Fails if the text is no plan, has no runs, or has too many runs, or if two questions have the same
-    /// file.
+    /// Fails if the text is no plan, if the plan has no runs or too many runs, if a grid or a question has a
+    /// mistake, or if two questions have the same file.
     pub fn parse(text: &str) -> Result<Self> {
         let plan: Self = toml::from_str(text)?;
         if plan.grids.is_empty() {

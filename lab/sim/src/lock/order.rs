@@ -1,5 +1,5 @@
-//! Checks the lock order: a CPU takes a page set's lock before a zone's lock, and never two locks of the same
-//! kind at once.
+//! Checks the lock order: a CPU takes a page set's lock before a zone's lock, and holds at most one lock of
+//! each of these two kinds.
 
 use std::cell::Cell;
 
@@ -13,8 +13,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Checks the lock order. A CPU calls this function before it takes a lock of `class`, or tries to take
-    /// such a lock.
+    /// Checks the lock order. A CPU calls this function before it takes, or tries to take, a lock of `class`.
     pub(super) fn check(&self, class: LockClass) {
         match class {
             LockClass::Zone => {

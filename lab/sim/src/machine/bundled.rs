@@ -12,7 +12,7 @@ pub struct BundledMachine {
 
 macro_rules! bundled {
     ($($name:literal),* $(,)?) => {
-        /// Every bundled machine, by name.
+        /// Every bundled machine, with its name.
         pub static MACHINES: &[BundledMachine] = &[$(BundledMachine {
             name: $name,
             text: include_str!(concat!("../../machines/", $name, ".toml")),

@@ -1,10 +1,10 @@
-//! The costs of single steps, each with its source.
+//! The costs of a simulated CPU's single operations, each with its source.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// The cost of one step: nanoseconds, and the source of the number.
+/// The cost of one operation: nanoseconds, and the source of the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -25,8 +25,8 @@ pub struct ByLevel {
     pub shared_ns: f64,
     /// Cost in nanoseconds if the data is in the own caches (L1, L2) of another core under the same
     /// last-level cache. For a core that is farther away, the simulation multiplies `core_ns` by the cost of
-    /// a cache line from that core, and divides it by `line_from_cache`. `core_ns` applies to data only, not
-    /// to metadata. Default: `memory_ns`.
+    /// a cache line from that core, and divides the product by `line_from_cache`. `core_ns` applies to data
+    /// only, not to metadata. Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// Cost in nanoseconds if the data is in no cache, and in memory of the CPU's own node.
@@ -55,8 +55,9 @@ impl FrameLayout {
     }
 }
 
-/// The costs of all steps on a machine. If the description of a cost begins with "Work", the cost does not
-/// include cache misses. The simulation adds the cost of cache misses.
+/// The prices that a simulated CPU pays on a machine: for allocations, frees, locks, cache lines and touches
+/// of memory. If the description of a cost begins with "Work", the cost does not include cache misses. The
+/// simulation adds the cost of cache misses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -105,8 +106,9 @@ pub struct Costs {
     /// distance between the distances of two entries, the simulation interpolates between the costs of both
     /// entries. For a distance larger than all entries, the last entry counts.
     pub line_from_distance: Vec<AtDistance>,
-    /// Whether each move of a line between CPUs takes a random time, from an exponential distribution with
-    /// the line's cost as its mean. If `lines_vary` is false, each move takes exactly the line's cost.
+    /// Whether each move of a lock's line, or of a line of an allocator without locks, takes a random time,
+    /// from an exponential distribution with the line's cost as its mean. If `lines_vary` is false, each move
+    /// takes exactly the line's cost.
     #[serde(default)]
     pub lines_vary: bool,
     /// Work of passing a contended lock on, without moving the lock's cache line.

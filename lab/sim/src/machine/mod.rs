@@ -1,9 +1,9 @@
-//! Machines: the parts of a simulated computer and the cost of each step there, as TOML.
+//! Machines: the parts of a simulated computer and the costs of its operations, as TOML.
 //!
 //! The module `file` has the format of machine files, `topology` the place of each CPU, `costs` the cost of
-//! each step, and `zones` the division of memory into zones. `planes` describes the networks between bricks
-//! (groups of nodes). `bundled` has the machines that come with the crate, and `error` the errors of bad
-//! files.
+//! each operation, and `zones` the division of memory into zones. `planes` describes the networks between
+//! bricks (groups of nodes), and `tick_phase` says when the CPUs tick. `bundled` has the machines that come
+//! with the crate, and `error` the errors of bad files.
 
 mod bundled;
 mod costs;
@@ -37,7 +37,7 @@ pub struct Machine {
     pub topology: Topology,
     /// The zones that the memory is divided into.
     pub memory: ZoneLayout,
-    /// Costs of single steps.
+    /// Costs of single operations.
     pub costs: Costs,
     /// The parallel networks between the machine's bricks (groups of nodes). Without planes, the time of a
     /// cache line's move depends only on the distance.

@@ -1,4 +1,5 @@
-//! Tests that no policy loses a frame. In debug builds, these tests also check the lock order.
+//! Tests that no allocator loses a frame, and that bodies that deadlock, panic or wait for ever are reported.
+//! In debug builds, these tests also check the lock order.
 
 use pageset_core::{CpuId, Order, POLICIES, Pfn, Request};
 use pageset_sim::{

@@ -85,8 +85,8 @@ pub struct Census {
     pub used_frames: u64,
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
-    /// Smallest number of units that could hold the largest number of unmovable frames of the day. No
-    /// allocator could have placed the unmovable frames of the day in fewer units.
+    /// Smallest number of units that could hold the largest number of unmovable frames that were in use at
+    /// one time. No allocator could have placed these frames in fewer units.
     pub unclean_units_needed: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Moves pages so that pageblocks become free, by one of two rules: Linux's background compaction, or the
-//! rule of the RFC of 2026 for units of 1 GiB.
+//! Moves pages so that pageblocks become free. Linux's background compaction runs alone, or after the rule of
+//! the RFC of 2026 for units of 1 GiB.
 //!
 //! The model of both rules is simple: it knows the place of each page, and a move takes no time. The cost of
 //! a rule is the number of pages that the rule moves.

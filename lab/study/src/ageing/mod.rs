@@ -2,8 +2,9 @@
 //! same memory.
 //!
 //! In a day, memory is used again and again. So a day shows where an allocator puts pages that cannot be
-//! moved. Benchmarks do not show where, because benchmarks begin with empty memory and end early. The
-//! simulation does not model time: one thread calls an allocator directly, and a day is a number of steps.
+//! moved. Benchmarks do not show where these pages lie, because benchmarks begin with empty memory and end
+//! early. The simulation does not model time: one thread calls an allocator directly, and a day is a number
+//! of steps.
 //!
 //! `parameters` describes the day, each value with its source. `day` makes a stream of events from the
 //! parameters. Every allocator gets the same stream of events. `day` uses `sources` (processes and other

@@ -101,9 +101,10 @@ pub struct Files {
     /// File data that processes read in one step during the day, in millionths of all memory. Guess: in one
     /// day, processes read about twice as much as the memory holds.
     pub read_permille_of_permille: u32,
-    /// Number of pages of the largest file. The logarithms of the sizes are evenly distributed. With 20 files
-    /// for each block of inodes, the ratio of inode pages to cached pages is as in the recording
-    /// `k618_2c_make_openssl_j4`: 129 reclaimable pages and 21 874 pages that stay cached.
+    /// Number of pages of the largest file. The logarithms of the sizes are evenly distributed. With the
+    /// default of 170 pages, the ratio of inode pages to cached pages is as in the recording
+    /// `k618_2c_make_openssl_j4`, if 20 files share a block of inodes. The recording has 129 reclaimable
+    /// pages and 21 874 pages that stay cached.
     pub pages_max: u32,
     /// Share of the cached pages that are in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`,
     /// 616 blocks of 4 pages are among the 21 874 pages that stay cached.

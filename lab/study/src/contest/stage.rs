@@ -27,7 +27,7 @@ pub(super) trait Counting: FrameAllocator {
     /// Records that this CPU allocated a block, or is about to free a block.
     fn note(&self, cpu: CpuId, pfn: Pfn);
     /// Returns counts of accesses to data that several CPUs use, since the allocator was built. The
-    /// allocator's own `FrameUsage` has only one such count, `shared_visits`.
+    /// allocator's own `FrameUsage` has only one count of accesses to shared data, `shared_visits`.
     fn counted(&self) -> SharedCounts;
 }
 

@@ -1,5 +1,5 @@
-//! A file whose pages are cached, and the benchmarks read1 and write1, which read or write such a file (spec
-//! fault.md §4.1).
+//! A file whose pages are cached. The benchmark read1 reads a cached file, and write1 writes a cached file
+//! (spec fault.md §4.1).
 
 use pageset_core::{MigrateType, Order};
 

@@ -1,4 +1,5 @@
-//! fsmark with files of no bytes: each new file takes a slab object for its inode and one for its name.
+//! fsmark with files of no bytes: each new file takes a slab object for its inode and a slab object for its
+//! name.
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
                 if is_created {
                     target.score(1);
                 }
-                // Without memory for another file, the process removes its files as well.
+                // The process removes its files when it has made all files, or when no memory is left for
+                // another file.
                 if !is_created || objects.len() as u64 >= files * caches.len() as u64 {
                     objects.drain(..).for_each(|object| slabs.give(target, object));
                 }

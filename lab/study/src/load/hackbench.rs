@@ -107,14 +107,15 @@ struct Tasks {
     inbox: ChannelId,
     inboxes: Vec<ChannelId>,
     message_ns: u64,
-    /// Number of messages that a CPU sends before it reads messages.
+    /// Number of times that a CPU sends before it reads. With pipes, a CPU sends 40 messages at a time, in
+    /// one page.
     turn_messages: u64,
 }
 
 impl Tasks {
     fn run(self, target: &mut dyn Target) {
         while target.running() {
-            // In the senders' turn, the CPU sends `turn_messages` messages to random CPUs.
+            // In the senders' turn, the CPU sends `turn_messages` times to random CPUs.
             for _ in 0..self.turn_messages {
                 self.send(target);
             }

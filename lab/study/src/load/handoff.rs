@@ -47,9 +47,9 @@ const USER_NS: Parameter = Parameter {
     source: "guess: four purgers keep up with some hundred CPUs",
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
-/// Largest number of messages that wait for a receiver. Guess: with room for so many messages, a short pause
-/// of the receiver's CPU does not stop the sender's CPU, and a short pause of the sender's CPU does not stop
-/// the receiver's CPU.
+/// Largest number of messages that wait for a receiver. Guess: with room for 16 messages, a short pause of
+/// the receiver's CPU does not stop the sender's CPU, and a short pause of the sender's CPU does not stop the
+/// receiver's CPU.
 const WAITING: u32 = 16;
 
 /// The benchmark producer-consumer, with pairs of CPUs. The first CPU of a pair fills pages, and the second

@@ -36,8 +36,8 @@ const SMALL_PAGES: Parameter = Parameter {
     source: "guess",
 };
 /// User time between two faults of a process, measured on an EPYC with 2 CPUs. The user time between two
-/// faults is longer on the slower processors of the published studies. The user time is longer for gcc -O2 on
-/// larger files too: 51 to 117 us for each minor fault.
+/// faults is longer on the slower processors of the published studies. For gcc -O2 on larger files, the user
+/// time is longer, too: 51 to 117 us for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,

@@ -8,7 +8,8 @@
 //! This file lists all benchmarks. Most files of the folder `load` have one benchmark, or a few similar
 //! benchmarks. Some files are parts of several benchmarks: `mapping` (an address space), `file` (a file in
 //! the page cache), `page_cache` (files that fill memory) and `net` (sockets). All benchmarks use `workload`,
-//! `setup` and `plan`. `recorded` makes a plan from a recording.
+//! `setup` and `plan`, and `start` can delay the start of their programs. `recorded` makes a plan from a
+//! recording.
 
 mod anon_cow;
 mod anon_rand;

@@ -7,8 +7,8 @@
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};
 
-/// The length of the interval in which the programs of a workload start at random times. Every workload has
-/// this parameter.
+/// The programs of a workload start at random times in an interval of this length. Every workload has this
+/// parameter.
 pub const START_SPREAD_US: Parameter = Parameter {
     key: "start_spread_us",
     default: 0,

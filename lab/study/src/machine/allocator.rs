@@ -1,4 +1,4 @@
-//! Measures the costs of the allocator's steps on this machine.
+//! Measures the costs of the allocator's operations on this machine.
 
 use anyhow::Result;
 use pageset_core::{MigrateType, Order};

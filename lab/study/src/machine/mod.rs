@@ -1,5 +1,5 @@
-//! Measures the costs of single steps on this machine, writes these costs to a machine file for simulations,
-//! and checks such a file.
+//! Measures the costs of single operations on this machine, writes these costs to a machine file for
+//! simulations, and checks a machine file.
 //!
 //! `shape` asks the system for the numbers of CPUs and nodes, and the sizes of caches and memory. `rig` runs
 //! pieces of work on threads. `allocator`, `cores` and `lines` measure costs. `file` writes the machine file.

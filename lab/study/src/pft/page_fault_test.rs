@@ -121,8 +121,8 @@ impl Test {
     ///
     /// # Errors
     ///
-    /// Fails if the machine to simulate is unknown or has too few CPUs, or if the machine that runs the test
-    /// has too little memory.
+    /// Fails if the machine to simulate is unknown or has too few CPUs, if there is less than a page for each
+    /// thread, or if the machine that runs the test has too little memory.
     pub fn new(spec: &PftSpec) -> Result<Self> {
         let machine = spec.machine.as_deref().map(machine).transpose()?;
         let shift = match (spec.page_shift, &machine) {
@@ -162,8 +162,8 @@ impl Test {
         })
     }
 
-    /// Runs the test with one handler after another, and repeats the whole sequence. So a disturbance of the
-    /// machine affects all handlers equally.
+    /// Runs the test with one handler after another, and repeats the whole sequence. So a long disturbance of
+    /// the machine affects all handlers, not only one.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 //! Runs the page fault test on a simulated machine, in virtual time.
 //!
 //! A simulation cannot touch each page of hundreds of gibibytes, so each thread touches only a few thousand
-//! pages. The simulation makes the memory of each node smaller by the same factor, so that the same fraction
-//! of the touched pages is on distant nodes. After the run, the simulation multiplies the times of touching
-//! and of teardown by the factor. The simulation does not multiply the time to start the threads, nor the
-//! time until all threads have ended.
+//! pages. The number of touched pages becomes smaller by a factor. The simulation makes the memory of each
+//! node smaller by the same factor, so that the same fraction of the touched pages is on distant nodes. After
+//! the run, the simulation multiplies the times of touching and of teardown by the factor. The simulation
+//! does not multiply the time to start the threads, nor the time until all threads have ended.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

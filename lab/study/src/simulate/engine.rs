@@ -25,8 +25,8 @@ const IDLE_SECONDS: u64 = 30;
 ///
 /// # Errors
 ///
-/// Fails if a name is not known, a value is out of range, a file cannot be read, or the workload does not fit
-/// the machine.
+/// Fails, for example, if a name is not known, a value is out of range, a file cannot be read, or the
+/// workload does not fit the machine.
 pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
     simulate_until(spec, &Arc::default())
 }

@@ -1,4 +1,4 @@
-//! Objects smaller than a page: a model of slab caches with SLUB's orders and lists (spec fault.md §4.0).
+//! Small objects of the kernel: a model of slab caches with SLUB's orders and lists (spec fault.md §4.0).
 //!
 //! The model is needed because objects cause allocations of pages when a new slab is needed, and frees when a
 //! slab becomes empty. If one CPU allocates objects and another CPU frees them, slabs move between the CPUs.

@@ -1,4 +1,4 @@
-//! References to slab objects. A worker can send such a reference to another worker.
+//! References to slab objects. A worker can send a reference to a slab object to another worker.
 
 /// An object of a slab cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

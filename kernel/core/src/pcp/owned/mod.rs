@@ -7,8 +7,8 @@
 //! until the owner's page set takes in the list. Neither `split` nor `merge` takes the zone's lock.
 //!
 //! A block is `Owned` while it is in its owner's page set, and `Cached` in any other page set or on its way
-//! there. Only a completely free pageblock can change its owner. So all `Owned` blocks of a pageblock are in
-//! one page set, and this page set's lock protects these blocks.
+//! there. Only a completely free pageblock can get an owner. So all `Owned` blocks of a pageblock are in one
+//! page set, and this page set's lock protects these blocks.
 
 mod give_back;
 mod merge;

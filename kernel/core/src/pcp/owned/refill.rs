@@ -43,7 +43,8 @@ impl Fetched {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Fills an empty list: splits a larger block of the page set, or fetches blocks from the zone.
+    /// Fills an empty list: takes in the blocks that other CPUs freed, or else splits a larger block of the
+    /// page set, or else fetches blocks from the zone.
     pub(in crate::pcp) fn split_or_refill(
         self,
         state: &mut PagesetState,

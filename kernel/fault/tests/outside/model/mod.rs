@@ -1,7 +1,6 @@
-//! Runs random programs on the engine and on a simple model, with every strategy, geometry and option. Each
-//! operation must give the same answer on the engine and on the model. At each operation `Check` and at the
-//! end of a program, the invariants must hold. After all tasks and address spaces have ended, no frame may be
-//! in use.
+//! Runs random programs on the engine and on a simple model, with random strategies, geometries and options.
+//! The engine must give an answer that the model allows. At each operation `Check` and at the end of a
+//! program, the invariants must hold. After all tasks and address spaces have ended, no frame may be in use.
 //!
 //! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` makes programs from
 //! bytes. If a program of the fuzzer fails, add the program to this file as a named test.

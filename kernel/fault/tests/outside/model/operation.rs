@@ -128,7 +128,7 @@ impl Bytes<'_> {
 
     fn span(&mut self) -> Span {
         let (page, pages) = (self.next(), self.next());
-        // One range in 16 does not begin and end at page boundaries.
+        // About one range in 16 does not begin and end at page boundaries.
         let skew = if pages >= 0xF0 { (self.next(), self.next()) } else { (0, 0) };
         Span { page, pages: pages % 20, skew }
     }

@@ -83,7 +83,7 @@ pub(super) struct Fragments {
     current: Option<Block>,
     left_bytes: u32,
     /// The blocks that were taken last, oldest first. As in a driver's ring, a block that comes back is used
-    /// again only if it is among these.
+    /// again only if it is still in `ring`.
     ring: VecDeque<Pfn>,
     ring_blocks: usize,
     recycled: Vec<Block>,

@@ -2,8 +2,8 @@
 //! recorded CPU again and again, with the recorded times between these operations.
 //!
 //! If a CPU waits for a lock, all of its later operations are delayed too, as in a real program. If the run
-//! has more CPUs than the recording, several copies of the recorded machine run side by side. Within a copy,
-//! a block is freed on the CPU that freed it in the recording.
+//! has more CPUs than the recording, several copies of the recorded machine run side by side. Within a copy
+//! with all recorded CPUs, a block is freed on the CPU that freed it in the recording.
 //!
 //! The file `reading` collects the operations of each recorded CPU, `lists` stores these operations, and
 //! `player` repeats them.
@@ -45,8 +45,8 @@ impl Recorded {
     /// Makes a plan for the CPUs of `setup`. A recording has no parameters.
     ///
     /// # Errors
-    /// Fails if the machine has fewer CPUs than `setup` says, or if the recording shows no allocation and no
-    /// free.
+    /// Fails if `setup` has no CPUs or more CPUs than the machine, or if the recording shows no allocation
+    /// and no free.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
         let present = setup.topology.nodes_of_cpus.len();
         if setup.cpus == 0 || setup.cpus as usize > present {

@@ -25,7 +25,7 @@ pub(super) struct CopyState {
     blocks: HashMap<(u64, BlockName), Block>,
     /// For each CPU, the number of times that the CPU has finished its list.
     passes: Vec<u64>,
-    /// Number of CPUs that have ended.
+    /// Number of CPUs that have stopped playing because the run is over.
     ended: usize,
 }
 

@@ -1,5 +1,5 @@
 //! Turns a recording into lists of operations, one list for each CPU. While reading, the process has only the
-//! recording's live blocks in memory, and not the whole recording.
+//! live blocks and a part of the lists in memory, and not the whole recording.
 
 use std::collections::HashSet;
 use std::io;

@@ -155,7 +155,8 @@ const SLOW: (&str, u64) = ("receive_ns", 9_000);
 /// The setting that keeps tasks from moving to another CPU.
 const PINNED: (&str, u64) = ("moves_per_s", 0);
 
-/// Tests that even CPUs allocate a stream's messages and odd CPUs free these messages.
+/// Tests that only even CPUs allocate a stream's messages, that other CPUs free most messages, and that the
+/// blocks have the expected orders.
 #[track_caller]
 fn expect_a_stream(workload: &str, set: &[(&str, u64)], expected: &[u8]) {
     let log = run(workload, 4, 8 * MS, &[set, &[SLOW]].concat());
