@@ -1,4 +1,4 @@
-//! An allocator with the arrays of all CPUs, for a host that runs one thread.
+//! An allocator with the arrays of all CPUs, for a program that plays all CPUs on one thread.
 
 use core::cell::{RefCell, RefMut};
 use core::ops::Range;
@@ -14,8 +14,8 @@ use crate::{BlockAllocator, CpuArrays};
 /// on one thread.
 ///
 /// Each CPU's operations use its own arrays. If memory is short, a request drains the arrays of all CPUs and
-/// tries once more. It does not drain the arrays of a CPU that is in the middle of an operation. Settings
-/// that need no arrays are methods of [the allocator below](Self::below).
+/// tries once more. The request does not drain the arrays of a CPU that is in the middle of an operation.
+/// Settings that need no arrays are methods of [the allocator below](Self::below).
 #[derive(Debug)]
 pub struct EveryCpu<'a> {
     allocator: &'a BlockAllocator<'a>,
@@ -102,7 +102,8 @@ impl<'a> EveryCpu<'a> {
         self.arrays.iter().map(of_cpu).map(u64::from).sum()
     }
 
-    /// Tries a request. If memory is short, drains all arrays and tries once more.
+    /// Tries a request. If the request finds too few free frames and arrays hold some, drains all arrays and
+    /// tries once more.
     fn drained_if_short<R>(&self, alloc: impl Fn() -> Result<R, AllocError>) -> Result<R, AllocError> {
         match alloc() {
             Err(AllocError::OutOfMemory { .. } | AllocError::NotFree(_)) if self.frames() > 0 => {

@@ -1,6 +1,6 @@
-//! Tests that no CPU waits for another. CPU 0 stops in the middle of an operation: in each schedule one step
-//! later. The other CPUs must still allocate, free and tick, and get all memory except a little that CPU 0
-//! holds. Then CPU 0 goes on, and no frame may be lost.
+//! Tests that no CPU waits for another. CPU 0 stops in the middle of an operation, in each schedule one step
+//! later than in the schedule before. The other CPUs must still allocate, free and tick, and get all memory
+//! except a little that CPU 0 holds. Then CPU 0 goes on, and no frame may be lost.
 //!
 //! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
 //! them. No part of this test is random.
@@ -84,7 +84,7 @@ impl World {
 }
 
 /// Stops CPU 0 at each step of `operate`. `operate` gets the blocks that `prepare` allocated, and returns the
-/// blocks that it has at the end. Meanwhile the CPU may hold up to `held_max` frames.
+/// blocks that it has at the end. While CPU 0 is stopped, it may hold up to `held_max` further frames.
 fn stop_at_each_step(
     held_max: u64,
     prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
@@ -142,7 +142,8 @@ fn stop_in(
     assert!(steps.load(Relaxed) > 2, "the operation was stopped somewhere");
 }
 
-/// The other CPUs do every operation, while at most `missing_max` frames are missing.
+/// Checks that the other CPUs can allocate, free, split and tick, and that they can get all frames except for
+/// at most `missing_max`.
 fn others_go_on(world: &World, missing_max: u64) {
     for of in [0, 3, 6, 8, 9] {
         // Threads also run as the stopped CPU, as if an interrupt handler had interrupted that CPU.
@@ -188,7 +189,7 @@ const AT_WORK: [&str; 15] = [
     "a pageblock is in the set of its largest free block",
 ];
 
-/// The frames of a pageblock. The stopped CPU may hold as many.
+/// The frames of a pageblock.
 const PAGEBLOCK: u64 = 512;
 
 fn nothing(_: &World) -> Blocks {

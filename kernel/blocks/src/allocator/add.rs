@@ -13,13 +13,14 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes frames free that were holes until now. The frames must lie in the spans of the zones. O(frames).
+    /// Makes frames free that were no memory until now. The frames must lie in the spans of the zones.
+    /// O(frames).
     ///
     /// All watermarks are computed anew. `min_free_kbytes` and the reserves of low zones do not change: they
     /// depend on the memory that the allocator was built with.
     ///
     /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for an empty range,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
     /// not a hole. After an error nothing was added, with one exception. Race: two CPUs add frames of the
     /// same pageblock at once. The losing CPU gets `AlreadyManaged`, but the frames that it has added stay

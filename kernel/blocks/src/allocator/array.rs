@@ -91,9 +91,9 @@ impl Array {
     }
 }
 
-/// The number of blocks that an array of this order may hold. For small orders, the array fetches up to half
-/// of them at once, the blocks of one row, and returns its older half. Pageblocks come and go one by one,
-/// and an array holds at most two.
+/// The number of blocks that an array of this order may hold. An array of order 0 to 3 fetches blocks of one
+/// row, up to half of this number, and returns its older half. An array of pageblocks holds at most two, and
+/// fetches and returns them one by one.
 pub(super) const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
         return 2;

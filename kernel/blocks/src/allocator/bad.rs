@@ -13,13 +13,14 @@ use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a frame out of service, usually because the hardware reported it as failing. A free frame goes
-    /// alone and at once. A frame in use goes with its whole block, which cannot be freed any more.
+    /// out of service alone. A frame in use goes out of service with its whole block, which cannot be freed
+    /// any more.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is
     /// out of service already, [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU
-    /// is changing the pageblock and has not finished: try again. [`FreeError::NoRoom`] if more pageblocks
-    /// have bad frames than [`TableCounts::bad`](crate::TableCounts::bad).
+    /// is changing the pageblock and has not finished: try again. [`FreeError::NoRoom`] if
+    /// [`TableCounts::bad`](crate::TableCounts::bad) other pageblocks have bad frames already.
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -96,7 +97,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.state(head).update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
-    /// Opens a parked pageblock (free and out of service). It stays out of service.
+    /// Opens a parked pageblock (free and out of service). The pageblock stays out of service. Returns
+    /// `false`, so that the caller looks again.
     fn unpark(&self, block: BlockId) -> bool {
         if self.state(block).change::<A>(Phase::Parked, Phase::Changing) {
             self.rows(block).open();

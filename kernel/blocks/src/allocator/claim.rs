@@ -1,4 +1,5 @@
-//! Claims whole pageblocks. The caller opens them, or hands them out as blocks of one or two pageblocks.
+//! Claims whole pageblocks. The caller opens them, hands them out as blocks of one or two pageblocks, or
+//! keeps them in a stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -45,7 +46,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.claim_several(needy, 1).first()
     }
 
-    /// Claims up to `limit` whole pageblocks that lie together.
+    /// Claims up to `limit` whole pageblocks whose bits lie in one half of a word.
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = zone.open_blocks(limit, needy.highatomic);
@@ -88,7 +89,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Lowers the count of whole pageblocks by the claimed ones. The CPU's next search begins at the first
-    /// one, and its unit may become tainted.
+    /// claimed pageblock. The unit of that pageblock may become tainted.
     fn note_claimed(&self, needy: Needy<'_>, first: BlockId, blocks: usize) {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.share.counters.claimed);

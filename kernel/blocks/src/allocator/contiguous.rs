@@ -1,12 +1,12 @@
-//! Allocates more frames than a block has, at any alignment or at an address. Such a run consists of whole
-//! pageblocks side by side, and free frames before and after them.
+//! Allocates contiguous frames at any alignment or at an address, also more than a block has. Such a run may
+//! cross borders between pageblocks, and may have whole pageblocks in its middle.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
 //! Race: this CPU has found a free run, and another CPU takes frames of it. This CPU takes the run pageblock
 //! by pageblock, by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
-//! this CPU loses. This CPU frees the frames that it has taken, and goes on searching after the pageblock
-//! that it lost. That is safe because no caller has got those frames.
+//! this CPU loses. This CPU frees the frames that it has taken, and goes on searching. That is safe because
+//! no caller has got those frames.
 
 use core::ops::Range;
 
@@ -36,8 +36,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// of a GiB are found without a search of the pageblocks.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of
-    /// [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for a count of 0; [`AllocError::BadAlign`] if `align` is no power of two; the
+    /// errors of [`alloc`](Self::alloc).
     pub fn alloc_contiguous(
         &self,
         cpu: CpuId,
@@ -91,7 +91,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// # Errors
     /// The errors of [`alloc_at`](Self::alloc_at), which name the first frame of the range;
-    /// [`AllocError::BadCount`] for no frames.
+    /// [`AllocError::BadCount`] for an empty range.
     pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -181,7 +181,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let whole = || self.whole_places(zone, frames, align).find_map(take);
         let any = || {
-            // Takes the first run that is large enough, unless another CPU changes it meanwhile.
+            // Takes the first run that is large enough. If another CPU changes that run meanwhile, tries the
+            // next.
             let mut run = FrameId(0)..FrameId(0);
             self.free_extents(zone).find_map(|extent| {
                 run = if run.end == extent.start { run.start..extent.end } else { extent };
@@ -198,10 +199,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// The aligned ranges of this many frames that have only whole pageblocks. `frames` is at least a
-    /// pageblock's. A range of whole units begins at a member of the set of whole units. Another range
-    /// begins at a member of the set of whole pageblocks. After a pageblock that is missing there, the next
-    /// range begins. Ranges may overlap.
+    /// The aligned ranges of `frames` frames that have only whole pageblocks. `frames` is at least a
+    /// pageblock's. For whole units at a multiple of a unit, each search for a range begins at a whole unit.
+    /// Otherwise each search begins at a whole pageblock. If a pageblock of a range is not whole, the next
+    /// search begins after that pageblock. Ranges may overlap.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<FrameId>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
@@ -276,7 +277,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         if !self.rows(block).take_range(frames.clone()) {
             // Race: this CPU took some rows for a moment. If another CPU settled the pageblock in that
-            // moment, it did not count these rows as free. So the pageblock becomes unsettled.
+            // moment, that CPU did not count these rows as free. So the pageblock becomes unsettled.
             self.note_rows(block);
             return false;
         }

@@ -9,15 +9,16 @@ use crate::access::Access;
 use crate::ids::{BlockId, FrameId};
 use crate::zone::Zone;
 
-/// The arrays' copy of facts about the zone, so that most requests need not read the allocator's tables.
+/// A copy of facts about the home zone, so that most requests to the arrays need not read the allocator's
+/// tables.
 #[derive(Clone, Copy)]
 pub(super) struct Home {
     pub(super) zone: ZoneId,
     node: NodeId,
-    /// A bit for each kind of zone. A kind's bit is set if a request whose `highest_zone` is this kind tries
-    /// this zone first.
+    /// A bit for each zone kind. The bit is set if requests with this kind as their `highest_zone` try the
+    /// home zone first.
     kinds: u8,
-    /// Frame number of the zone's first pageblock. Places in the zone count from there.
+    /// The number of the first frame of the zone's first pageblock. Places in the zone count from this frame.
     first: Pfn,
 }
 
@@ -40,7 +41,7 @@ impl Home {
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
 
-    /// Whether a request tries this zone first.
+    /// Whether a request tries the home zone first. Returns `false` also if only the zonelists can tell.
     #[inline]
     pub(super) fn serves(&self, request: &Request) -> bool {
         let is_at_home = match request.nodes {
@@ -57,9 +58,9 @@ impl Home {
         Pfn(u64::from(place).wrapping_add(self.first.0))
     }
 
-    /// The pageblock of a frame number, counted from the zone's first, and the frame's place in it. A
-    /// pageblock of this zone may also contain frames of another zone. In the rows of this zone, such a frame
-    /// is withheld, so no call can free it by mistake.
+    /// Returns the pageblock of a frame number, counted from the zone's first pageblock, and the frame's
+    /// place in that pageblock. A pageblock of this zone may also contain frames of another zone. In the rows
+    /// of this zone, such a frame is withheld, so no call can free it by mistake.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (usize, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

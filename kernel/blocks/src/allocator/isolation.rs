@@ -9,8 +9,8 @@ use crate::access::Access;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a pageblock out of service. Its free frames are no longer handed out or counted. Frames of the
-    /// pageblock that are freed later are not handed out either. Frames in use stay in use.
+    /// Takes a pageblock out of service. Its free frames are no longer handed out or counted as free. Frames
+    /// of the pageblock that are freed later are not handed out either. Frames in use stay in use.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,

@@ -1,4 +1,4 @@
-//! Queries about one frame. Other CPUs may allocate and free meanwhile.
+//! Queries about a frame, and about the largest free block. Other CPUs may allocate and free meanwhile.
 
 use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 

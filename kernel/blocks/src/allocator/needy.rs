@@ -40,7 +40,7 @@ impl Needy<'_> {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// The zone that a request tries first, if a table of the CPU says so. Returns `None` if only the
+    /// The zone that a request tries first, if the table `homes` tells it. Returns `None` if only the
     /// zonelists can tell.
     #[inline(always)]
     pub(super) fn home_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {

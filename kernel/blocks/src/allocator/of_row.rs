@@ -112,8 +112,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.put_row(cpu, blocks);
     }
 
-    /// Frees blocks that lie in one row. Returns the blocks that are not in use. The other blocks are free
-    /// then. A [`free`](Self::free) of a returned block tells why it was refused.
+    /// Frees blocks that lie in one row. Returns the blocks that it refused, for example because they were
+    /// not in use. The other blocks are free. A [`free`](Self::free) of a returned block tells why it was
+    /// refused.
     #[inline]
     #[must_use = "the blocks that it returns are not free"]
     pub fn free_row(&self, cpu: CpuId, blocks: RowBlocks) -> Option<RowBlocks> {

@@ -19,9 +19,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// zone's watermark, a call takes O(CPUs + unsettled pageblocks).
     ///
     /// # Errors
-    /// [`AllocError::Foreign`] if this frame is no memory. [`AllocError::NotFree`] if a frame of the block is
-    /// in use or outside the zone. [`AllocError::OutOfMemory`] if the zone would fall below its minimum
-    /// watermark, unless the request ignores watermarks. See [`AllocError`] for invalid requests.
+    /// [`AllocError::Foreign`] if the frame is no memory of this allocator. [`AllocError::NotFree`] if a
+    /// frame of the block is in use or outside the zone. [`AllocError::OutOfMemory`] if the zone would fall
+    /// below its minimum watermark, unless the request ignores watermarks. See [`AllocError`] for invalid
+    /// requests.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -107,9 +108,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates exactly `frames` contiguous frames, 1024 at most. The call ignores the request's order. Free
     /// the frames with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// The run may begin at any frame, unless the count is a power of two. The call cuts the run from the
-    /// shortest free run that is long enough, in one of a few pageblocks in part use. If all runs have one
-    /// length, they leave hardly any gaps between them.
+    /// The run may begin at any frame, unless the count is a power of two. The call looks at a few pageblocks
+    /// in part use, and takes the run out of the shortest long enough free run of one of them. If all runs
+    /// have one length, they leave hardly any gaps between them.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
@@ -145,16 +146,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
     }
 
-    /// Frees these frames, which may be whole blocks or parts of blocks. The rest of a block stays in use, as
-    /// the largest aligned blocks that fit.
+    /// Frees the frames of a range, which may be whole blocks or parts of blocks. The rest of a block stays
+    /// in use, as the largest aligned blocks that fit.
     ///
     /// Several CPUs may free parts of one block at the same time.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use.
-    /// The call then frees nothing. A free frame of a pageblock that a CPU reserves is not in use either.
-    /// [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The frames before the frame
-    /// that the error names are free. Call again for the other frames.
+    /// [`FreeError::BadRange`] for an empty range. Another [`FreeError`] if a frame is not in use. The call
+    /// then frees nothing. [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The
+    /// frames before the frame that the error names are free. Call again for the other frames.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         self.free_parts(cpu, pfns)
@@ -241,7 +241,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Frees frames of one pageblock, and shortens `rest` by them.
+    /// Frees frames of one pageblock, and shortens `rest` by the freed frames.
     fn try_free_part(
         &self,
         cpu: CpuId,
@@ -378,8 +378,8 @@ fn for_each_part<A: Access>(
     Ok(())
 }
 
-/// The end of the frame's pageblock, of its zone, or of the range: the first of these. Another zone may begin
-/// within the same 512 frames.
+/// The lowest of three ends: of the pageblock that has the frame `start`, of the zone, and of the range.
+/// Another zone may begin within the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
     (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
 }

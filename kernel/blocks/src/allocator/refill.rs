@@ -13,21 +13,23 @@ use crate::zone::Zone;
 
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
 /// of at least this order. The CPU prefers a smaller block to a whole pageblock in a unit that does not suit.
-/// Example `orders` with 256 50 4 300000: with 0, the program executes 8 % more instructions. With 4, it
-/// executes 11 % fewer, and 57 pageblocks stay whole instead of 59.
+/// Measured with `--example orders -- 256 50 4 300000`: if this constant is 0, the program executes 8 % more
+/// instructions. If it is 4, the program executes 11 % fewer, and 57 pageblocks stay whole instead of 59.
 const RICH: usize = 2;
-/// Up to this order, a CPU reserves the pageblock in part use that it takes a block from. For larger orders,
-/// a CPU reserves such a pageblock only to change the pageblock's type. Example `orders` with 4096 75 8
-/// 200000: with 0, 456 pageblocks stay whole instead of 482. With 8, the program executes 10 % fewer
-/// instructions, and 436 pageblocks stay whole.
+/// For orders up to this one, a CPU reserves the pageblock in part use that it takes a block from. Orders 1
+/// to 3 do not if no pageblock is whole. For larger orders, a CPU reserves a pageblock in part use only to
+/// change its type. Measured with `--example orders -- 4096 75 8 200000`: if this constant is 0, 456
+/// pageblocks stay whole instead of 482. If it is 8, the program executes 10 % fewer instructions, and 436
+/// pageblocks stay whole.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
 };
 
 /// How many pageblocks a CPU settles before it searches. Chosen by a test that frees pages at random. The
-/// remaining pages would fit into 16 pageblocks. With 4, they stayed in 22 pageblocks, and with 8, in at most
-/// 20. Example `orders` with 256 50 4 300000: with 1, 9 pageblocks stay whole instead of 59.
+/// remaining pages would fit into 16 pageblocks. With this constant at 4, the pages stayed in 22 pageblocks.
+/// At 8, they stayed in at most 20 pageblocks. Measured with `--example orders -- 256 50 4 300000`: if this
+/// constant is 1, 9 pageblocks stay whole instead of 59.
 const SETTLED_AT_ONCE: usize = 8;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -39,8 +41,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if taken.is_some() {
             return taken;
         }
-        // Each request of a larger order searches. So such a request settles only one pageblock, unless
-        // memory is short.
+        // An order above `RESERVED_FOR_MAX` reserves no pageblock, so each request searches. So such a
+        // request settles only the one pageblock of `take_freed`, unless memory is short.
         if self.is_short(needy) {
             self.settle_some(needy, Self::next_unsettled);
         } else if needy.wanted.order <= RESERVED_FOR_MAX {
@@ -86,7 +88,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
         let found = self.take_from(suiting).or_else(|| self.retype_in_tainted(needy));
-        // A request that cannot be moved has searched all pageblocks in part use already.
+        // A request for memory that cannot be moved has searched all pageblocks in part use already.
         found.or_else(|| if needy.is_movable() { self.take_from(needy) } else { self.take_from_whole(needy) })
     }
 
@@ -102,7 +104,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Reserves a pageblock of another type that is in part use in a tainted unit, and gives the pageblock
     /// the request's type. Movable pageblocks come first, and among these the one with the largest free
-    /// block. Only requests that cannot be moved do this, because they would otherwise taint one more unit.
+    /// block. Only requests for memory that cannot be moved do this, because they would otherwise taint one
+    /// more unit.
     #[cold]
     fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<FrameId> {
         if needy.is_movable() {
@@ -187,8 +190,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Reserves an unsettled pageblock that this CPU keeps, and takes a block of it. Prefers the pageblock
-    /// whose largest free block is smallest. The sets have a pageblock whose largest free block has the order
-    /// `smallest`: takes only pageblocks below that, so that nearly free ones can become whole.
+    /// whose largest free block is smallest. `smallest` is the smallest order whose set has a pageblock.
+    /// Takes only a pageblock whose largest free block is smaller, so that nearly free ones can become whole.
     fn take_from_kept(&self, needy: Needy<'_>, smallest: Option<usize>) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         let orders = least_order(needy.wanted)..smallest.unwrap_or(PAGEBLOCK_ORDER);
@@ -261,7 +264,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Takes one block of a pageblock of this type that no CPU reserves, without reserving it.
+    /// Takes one block of a pageblock of this type that no CPU reserves. Does not reserve the pageblock.
     pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         loop {
@@ -337,8 +340,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-/// The least order of the largest free block of a pageblock that a CPU reserves for such requests, while
-/// memory is not short.
+/// The least order that the largest free block of a pageblock must have, so that a CPU reserves the pageblock
+/// for such requests while memory is not short.
 fn least_order(wanted: Wanted) -> usize {
     if wanted.order == Order::ZERO { RICH } else { wanted.order.index() }
 }

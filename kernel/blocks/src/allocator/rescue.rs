@@ -1,5 +1,5 @@
-//! The last attempts in a zone without a pageblock of the right type: pageblocks of other types, and
-//! pageblocks that CPUs reserve.
+//! The last attempts in a zone: the stocks of all CPUs, pageblocks of other types, and pageblocks that CPUs
+//! reserve.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 
@@ -70,8 +70,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Takes a block of a pageblock of another type. Among these pageblocks, takes the one with the largest
-    /// free block. If half of that pageblock is free, the pageblock changes to the wanted type.
+    /// Takes a block of a pageblock of another type. Among the pageblocks of one type, takes one with the
+    /// largest free block. If half of that pageblock is free, the pageblock changes to the wanted type.
     fn steal(&self, needy: Needy<'_>) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         let near = needy.share.near();

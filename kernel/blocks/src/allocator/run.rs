@@ -26,8 +26,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return None;
             }
             // An unsettled pageblock may have room, so this CPU settles one before it searches. Otherwise
-            // this request would take a run of an emptier pageblock, or a whole one. (Measured, example
-            // `limits`: free pageblocks 7 % if none is settled here, 71 % if one is, 1 GiB.)
+            // this request would take a run of an emptier pageblock, or a whole one. Example `limits` with 1
+            // GiB: 71 % of the pageblocks that the free memory would fill are free. If none is settled here,
+            // 7 % are free.
             self.next_unsettled(needy).into_iter().for_each(|block| self.settle(block));
             // A free run may span two blocks, so a pageblock whose largest free block is one order smaller
             // may have one, too.
@@ -57,7 +58,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// Returns frames of a pageblock that were just taken, and settles it.
+    /// Returns frames that were just taken to their pageblock, and makes the pageblock unsettled if
+    /// necessary.
     pub(super) fn put_back_run(&self, block: BlockId, mut rest: Range<usize>) {
         // Race: another CPU takes the frames as soon as they are free. So this CPU frees nothing more after
         // the last frame is free, because a further call could cut the other CPU's block.

@@ -1,4 +1,4 @@
-//! The sets of pageblocks. Every CPU of a zone looks there for its next pageblock.
+//! The sets of pageblocks. All CPUs look in these sets for their next pageblocks.
 
 use pageset_core::PAGEBLOCK_ORDER;
 
@@ -17,7 +17,7 @@ pub(super) enum Members {
     /// Pairs of whole pageblocks. The member is the first pageblock of the pair. The set may contain pairs
     /// that are no longer whole.
     Pairs,
-    /// Pageblocks with frees since a CPU settled them.
+    /// Unsettled pageblocks that no CPU keeps.
     Unsettled,
     /// Tainted units. The member is the first pageblock of the unit.
     Tainted,

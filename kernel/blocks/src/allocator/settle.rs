@@ -6,7 +6,7 @@
 //!
 //! - The pageblock is settled.
 //! - The pageblock is in the set of unsettled pageblocks.
-//! - A CPU keeps the pageblock in its share.
+//! - A CPU keeps the unsettled pageblock in its `CpuShare`.
 //! - A CPU is about to settle the pageblock, or to add it to the set.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
@@ -24,12 +24,12 @@ use crate::state::{BlockState, Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns
-    /// the state of the pageblock.
+    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it. `row` is the block's row
+    /// after the free. Returns the state of the pageblock.
     ///
     /// Race: this CPU frees a frame, then reads the state. Another CPU gives up or settles the pageblock:
-    /// that CPU changes the state, then reads the rows. At least one of the two sees the other's change. So
-    /// the other CPU finds the frame, or this CPU makes the pageblock unsettled.
+    /// that CPU changes the state, then reads the rows. At least one of the two CPUs sees the other CPU's
+    /// change. So the other CPU finds the frame, or this CPU makes the pageblock unsettled.
     #[inline]
     pub(super) fn note_free(&self, cpu: CpuId, block: BlockId, row: Row) -> State {
         let state = self.state(block).get();
@@ -68,7 +68,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Makes a pageblock unsettled after a free. If all frames of the pageblock are free now, makes it whole.
-    /// A CPU given as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
+    /// If `keeper` is a CPU, an unsettled pageblock goes to its `CpuShare`. A whole pageblock goes to its
+    /// stock, if the allocator keeps stocks.
     ///
     /// Race: several CPUs free the last frames at once. Each CPU reads the rows after its own free, so the
     /// CPU with the last free sees that all frames are free. If several CPUs see that, the first exchange of
@@ -90,9 +91,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Keeps an unsettled pageblock in a CPU's share. If the share has no room for the pageblock that it kept
-    /// last, its other pageblocks go to the set. So a CPU that frees all of a pageblock, or soon reserves it
-    /// again, changes no set for that.
+    /// Keeps an unsettled pageblock in a CPU's `CpuShare`. If `kept` has no room for the pageblock that was
+    /// in `unsettled` before, the pageblocks in `kept` go to the set. So a CPU that frees all of a pageblock,
+    /// or soon reserves it again, seldom changes the set for that.
     fn keep_unsettled(&self, block: BlockId, cpu: CpuId) {
         let share = self.share_at(self.zone_of_block(block), cpu);
         if let Some(before) = share.unsettled.replace::<A>(Some(block))
@@ -113,7 +114,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds the pageblocks to the set by one exchange. A damaged share may name pageblocks of no zone.
+    /// Adds pageblocks to the set of unsettled pageblocks. One atomic operation sets their bits. A damaged
+    /// share may name pageblocks of no zone.
     fn add_unsettled_blocks(&self, blocks: Several) {
         if { blocks }.all(|block| self.states.get(block.0).is_some()) {
             self.set(Members::Unsettled).add_several(blocks);
@@ -148,8 +150,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.settle_for(block, None);
     }
 
-    /// Does the same as [`settle`](Self::settle). If the pageblock becomes whole, `keeper` keeps it in its
-    /// stock.
+    /// Does the same as [`settle`](Self::settle). If the pageblock becomes whole and `keeper` is a CPU, the
+    /// pageblock goes to the stock of this CPU, if the allocator keeps stocks.
     ///
     /// Race: another CPU frees a frame meanwhile. This CPU sets the flag `SETTLED` before it looks at the
     /// rows. So this CPU sees the frame, or the other CPU sees the flag and makes the pageblock unsettled
@@ -222,8 +224,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.rows(block).close() {
             // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed the
             // pageblock from the set. So the new state says that the pageblock is in no set. Race: another
-            // CPU freed a frame, saw the phase `Changing`, and noted nothing. So the pageblock becomes
-            // unsettled.
+            // CPU freed a frame, saw the phase `Changing`, and did not mark the pageblock as unsettled. So
+            // the pageblock becomes unsettled.
             let reopened = self
                 .state(block)
                 .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).settled(false)));
@@ -290,7 +292,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds the unsettled pageblocks that CPUs keep to the set. O(CPUs).
+    /// Moves the unsettled pageblocks that CPUs keep to the set of unsettled pageblocks. O(CPUs).
     pub(super) fn add_all_unsettled(&self, zone: &Zone) {
         self.shares_in(zone.id).for_each(|share| self.add_unsettled_of(share));
     }

@@ -1,5 +1,5 @@
-//! The stock of a CPU: a few whole pageblocks that it keeps for its next requests. With it, a CPU claims
-//! several whole pageblocks, and returns several, by one change of the set that all CPUs share.
+//! The stock of a CPU: a few whole pageblocks that the CPU keeps for its next requests. With a stock, a CPU
+//! claims several whole pageblocks, and returns several, by one change of the set that all CPUs share.
 //!
 //! A pageblock in a stock has the phase `Whole`, like the pageblocks in the set of whole ones, but is in no
 //! set.
@@ -12,9 +12,9 @@
 //! gets the pageblock.
 //!
 //! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The other
-//! CPU first writes the state, and then searches the stocks. This CPU first adds the pageblock, and then
-//! reads the state. So at least one of them sees the other's change, and removes the pageblock from the
-//! stock.
+//! CPU first writes the pageblock's state, and then searches the stocks. This CPU first adds the pageblock to
+//! its stock, and then reads the pageblock's state. So at least one of the two CPUs sees the change of the
+//! other CPU, and removes the pageblock from the stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -70,7 +70,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Claims a whole pageblock. Takes it from the CPU's stock if the stock lies in a suitable unit.
-    /// Otherwise claims several, and keeps the others as the CPU's stock.
+    /// Otherwise claims several, or one if few are whole, and keeps the others as the CPU's stock.
     pub(super) fn claim_with_stock(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         let stock = &needy.share.stock;

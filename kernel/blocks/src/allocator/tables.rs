@@ -19,8 +19,8 @@ use crate::zone::Zone;
 /// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
 /// ends.
 ///
-/// A host has three places for the tables: a static [`TableMemory`](super::TableMemory), memory that it finds
-/// at boot ([`Tables::lent`]), or the heap (`Tables::on_heap`, feature `alloc`).
+/// A kernel or program has three places for the tables: a static [`TableMemory`](super::TableMemory), memory
+/// that it finds at boot ([`Tables::lent`]), or the heap (`Tables::on_heap`, feature `alloc`).
 ///
 /// `pageset-core` has a type of the same name, and also a `TableCounts` and a `Zone`. Import them by name,
 /// not by `*`.
@@ -202,7 +202,7 @@ impl<A: Access> Tables<'_, A> {
     }
 
     /// The address range of each table that CPUs share: `rows`, `states`, `shares`, `zones`, `index`, `bad`.
-    /// An observer of atomic operations finds out from them which table an operation used.
+    /// From these ranges, an observer of atomic operations finds out which table an operation used.
     #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
     #[must_use]
     pub fn addresses(&self) -> [core::ops::Range<usize>; 6] {
@@ -247,7 +247,7 @@ impl<A: Access> Tables<'static, A> {
 
 #[cfg(feature = "alloc")]
 impl<'a, A: Access> Tables<'a, A> {
-    /// Tables on the heap for `config`, except for `rows`, which is nearly all of the memory. `rows` needs
+    /// Tables on the heap for `config`, except for `rows`, the largest table. `rows` needs
     /// [`TableCounts::pageblocks`] entries, made by `new` or all zeros.
     ///
     /// # Errors

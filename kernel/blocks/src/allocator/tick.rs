@@ -25,8 +25,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(outcome)
     }
 
-    /// Gives up all pageblocks that a CPU keeps, so that other CPUs can use them. Use it before the CPU goes
-    /// off-line.
+    /// Gives up all pageblocks that a CPU keeps, so that other CPUs can use them.
+    /// [`cpu_offline`](Self::cpu_offline) does this, too.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

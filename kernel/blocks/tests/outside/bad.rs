@@ -101,7 +101,8 @@ fn what_is_no_frame_cannot_be_bad() {
     assert_eq!(allocator.validate().unwrap().leaked, 1);
 }
 
-/// A fuzzer found this bug: the hole became memory.
+/// A fuzzer found this bug: after a frame beside the hole was marked as bad, the allocator took the hole for
+/// memory.
 #[test]
 fn a_hole_behind_a_bad_frame_stays_a_hole() {
     let allocator = crate::machine::ragged(1);

@@ -1,4 +1,5 @@
-//! The minimum watermark of a zone: ordinary requests leave that memory to requests that cannot wait.
+//! Tests the minimum watermark of a zone: ordinary requests leave as much memory to requests that cannot
+//! wait.
 
 use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{

@@ -1,5 +1,5 @@
-//! Wrong calls, one at a time and by several threads at once. A wrong call has no effect: no frame is lost
-//! or handed out twice, and no right call fails because of it. The tests use only public functions, so that
+//! Tests wrong calls, one at a time and by several threads at once. After wrong calls, no frame is lost or
+//! handed out twice, and no right call fails because of them. The tests use only public functions, so that
 //! they stay valid when the allocator changes.
 
 use std::collections::BTreeSet;
@@ -164,7 +164,7 @@ fn retried(
     }
 }
 
-/// The rounds of a race: up to `most`, but only as many as fit into some seconds, because other programs use
+/// The rounds of a race: up to `most`, but only as many as fit into four seconds, because other programs use
 /// the machine, too.
 fn rounds(most: usize) -> impl Iterator<Item = usize> {
     const TIME: Duration = Duration::from_secs(4);
