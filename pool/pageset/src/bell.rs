@@ -18,7 +18,7 @@ const LISTENING: u8 = 1;
 const ASLEEP: u8 = 2;
 
 /// Wakes the pool's thread when a slow path has changed the number of charged frames, or the policy for idle
-/// memory.
+/// memory. Charged frames are the frames that users and arrays have.
 ///
 /// Race: the pool's thread is about to sleep, while a slow path changes the number of charged frames and then
 /// rings. The pool's thread listens, then scans, and then sleeps unless a ring came meanwhile. Either the

@@ -87,9 +87,9 @@ pub enum Numa {
 /// was built with [`Fork::HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// The child sees a copy as of the fork. A memfd is not copied: the child shares the parent's memory. For
-    /// hugetlb this choice is refused. If no huge page were left for a copy, the system would take the
-    /// child's page away. The system would kill the child at its next read of the page.
+    /// The child sees a copy as of the fork. A memfd is not copied: the child shares the parent's memory.
+    /// `Builder::build` refuses `Copy` for hugetlb. If no huge page were left for a copy, the system would
+    /// take the child's page away. The system would kill the child at its next read of the page.
     Copy,
     /// The child does not see the memory, and the fork is faster. In the child, the pool's addresses are not
     /// mapped, or the child has mapped other memory at these addresses.
@@ -158,8 +158,8 @@ pub struct ReturnPolicy {
     /// The smallest number of contiguous free bytes that scans give back to the system although other pages
     /// of the pageblock are in use. If `part_bytes` is 4096, scans give single pages back. If `part_bytes` is
     /// 0, free parts of pageblocks stay until [`Pool::trim`](crate::Pool::trim). Default: 0. While the pool
-    /// is in use, every tenth scan looks for free parts. A scan also looks for free parts if the pool was not
-    /// used since the last scan.
+    /// is in use, every tenth scan looks for free parts of pageblocks. A scan also looks for such parts if
+    /// the pool was not used since the last scan.
     ///
     /// Set `part_bytes` for caches that evict pages at scattered addresses. With 0, each page in use may keep
     /// its whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a

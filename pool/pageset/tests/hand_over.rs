@@ -48,7 +48,7 @@ fn assert_marked(blocks: &[Pages<'_>]) {
     assert!(blocks.iter().zip(1..).all(|(block, mark)| block.iter().all(|byte| *byte == mark)));
 }
 
-/// Calls all operations of a pool in the process that has taken it over.
+/// Calls many operations of a pool in the process that has taken the pool over.
 fn use_all(pool: &Pool, blocks: Vec<Pages<'_>>, lost: u64) {
     assert!(!pool.is_in_child());
     pool.take_over(Duration::ZERO).expect("it is ours already");
@@ -175,7 +175,7 @@ fn a_fork_that_the_c_library_does_not_see_is_refused() {
     assert_eq!(status_of(child), 0);
 }
 
-/// Tests forks while other threads allocate and free pages.
+/// Tests forks of a parent whose other threads allocate and free pages.
 #[test]
 fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
     for path in PATHS {
@@ -240,8 +240,8 @@ fn memory_that_is_not_copied_is_refused() {
     }
 }
 
-/// Regression test. A forking thread empties the arrays while another thread validates the pool. In this
-/// race, `validate` found fewer blocks in arrays than expected.
+/// Regression test. A forking thread empties the arrays while another thread validates the pool. Before the
+/// fix, `validate` found fewer blocks in arrays than expected.
 #[test]
 fn a_fork_of_another_thread_does_not_disturb_a_validation() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);

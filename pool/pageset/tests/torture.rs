@@ -1,5 +1,5 @@
-//! Runs threads that allocate pages, free each other's pages, move to random CPUs, fork, trim and resize.
-//! Every page has a pattern that proves that the page has only one owner.
+//! Runs threads that allocate pages, free each other's pages and move to random CPUs, while one thread trims
+//! and resizes the pool. Every page has a pattern that proves that the page has only one owner.
 //!
 //! `PAGESET_SOAK_SECONDS` sets a longer time. `cargo xtask ci night soak` sets this variable.
 
