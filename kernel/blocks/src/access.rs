@@ -24,8 +24,8 @@ mod sealed {
 #[derive(Debug)]
 pub struct Shared;
 
-/// One thread at a time uses the allocator. A store changes a row. Such an allocator is not [`Sync`], so the
-/// compiler keeps it on one thread or behind a lock.
+/// One thread at a time uses the allocator. A store changes a row. An allocator with `Alone` is not [`Sync`],
+/// so the compiler keeps the allocator on one thread or behind a lock.
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>() {}

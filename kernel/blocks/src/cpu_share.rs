@@ -1,4 +1,5 @@
-//! One CPU's share of one zone: the pageblocks that it reserves.
+//! The data of one CPU for one zone: the pageblocks that the CPU reserves or keeps, hints for its searches,
+//! and counters.
 
 use pageset_core::{MigrateType, NodeId, Order, Pfn, ZoneId, ZoneKind};
 
@@ -45,22 +46,22 @@ impl CpuHome {
     }
 }
 
-/// One CPU's share of one zone.
+/// The data of one CPU for one zone.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct CpuShare {
     /// The zone's offset: the number of a frame minus its [`FrameId`], modulo 2^64.
     pub(crate) offset: u64,
-    /// The pageblock that this CPU found last. The CPU's next search begins there.
+    /// The pageblock that this CPU found last. The CPU's next search begins at this pageblock.
     near: AtomicU32,
     /// Whole pageblocks that the CPU keeps for its next requests.
     pub(crate) stock: Nearby,
-    /// The pageblock that a free of this CPU made unsettled last. This pageblock is not in the set of
-    /// unsettled pageblocks yet. The field is a hint: another CPU may have settled or reserved the pageblock
-    /// meanwhile.
+    /// The pageblock that a free of this CPU made unsettled last. The pageblock in `unsettled` is not in the
+    /// set of unsettled pageblocks yet. The field is a hint: another CPU may have settled or reserved the
+    /// pageblock meanwhile.
     pub(crate) unsettled: OneBlock,
-    /// Pageblocks that frees of this CPU made unsettled before the one in `unsettled`. These pageblocks are
-    /// hints as well.
+    /// Pageblocks that frees of this CPU made unsettled before the one in `unsettled`. The pageblocks in
+    /// `kept` are hints as well.
     pub(crate) kept: Nearby,
     pub(crate) activity: Activity,
     /// For each type, two reserved pageblocks: one for single frames, and one for larger blocks.
@@ -214,8 +215,8 @@ impl Nearby {
         self.0.store(word, Relaxed);
     }
 
-    /// The word with this pageblock only. Returns `None` if the number of the pageblock's group does not fit
-    /// into the upper half of the word.
+    /// The word that holds only the pageblock `block`. Returns `None` if the number of the pageblock's group
+    /// does not fit into the upper half of the word.
     const fn word_of(block: BlockId) -> Option<usize> {
         let (half, bit) = (block.0 / ROW_FRAMES, block.0 % ROW_FRAMES);
         if half >> ROW_FRAMES == 0 { Some(half << ROW_FRAMES | 1 << bit) } else { None }
@@ -269,8 +270,8 @@ impl Nearby {
         update::<A, _>(&self.0, SeqCst, |now| is_there(now).then_some(now & !(one & ALL))).is_ok()
     }
 
-    /// Replaces all pageblocks by this one, and returns the old ones. If the number of the new pageblock is
-    /// too large, changes nothing and returns the new pageblock.
+    /// Replaces all pageblocks by `block`, and returns the old pageblocks. If the number of the new pageblock
+    /// is too large, changes nothing and returns the new pageblock.
     pub(crate) fn replace<A: Access>(&self, block: BlockId) -> Several {
         match Self::word_of(block) {
             Some(one) => several(update::<A, _>(&self.0, SeqCst, |_| Some(one)).unwrap_or(0)),
@@ -408,8 +409,8 @@ counters! {
     /// How often a CPU added a pageblock to the set of unsettled ones, or moved it to another set because the
     /// order of its largest free block changed. Counted only with the feature `line-counts`.
     settled,
-    /// Blocks that were found only after no suitable pageblock was free. These blocks lie in a pageblock that
-    /// another CPU reserved or had in its stock, or in a pageblock of another type.
+    /// Blocks that were found only after no suitable pageblock was free. A rescued block lies in a pageblock
+    /// that another CPU reserved or had in its stock, or in a pageblock of another type.
     rescued,
     /// Blocks that requests took from pageblocks of another type.
     fallbacks,

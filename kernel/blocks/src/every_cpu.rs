@@ -64,8 +64,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator.cpu_offline(cpu)
     }
 
-    /// Drains all arrays, because they may hold frames of the pageblock. Then takes the pageblock out of
-    /// service.
+    /// Takes a pageblock out of service. Drains all arrays first, because they may hold frames of the
+    /// pageblock.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::isolate_pageblock`].
@@ -74,7 +74,7 @@ impl<'a> EveryCpu<'a> {
         self.allocator.isolate_pageblock(cpu, pfn)
     }
 
-    /// Drains all arrays, because an array may hold the frame. Then takes the frame out of service.
+    /// Takes a frame out of service. Drains all arrays first, because an array may hold the frame.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::mark_bad`].

@@ -1,4 +1,4 @@
-//! Places in the tables, as types. So the compiler refuses one kind of place where another belongs.
+//! Places in the tables, as types. So the compiler refuses a place of the wrong kind.
 //!
 //! The tables have entries for the pageblocks of all zones. Variables called `frame` and `row` are plain
 //! numbers: the place of a frame or row in its pageblock.

@@ -195,8 +195,8 @@ impl<A: Access> Set<'_, A> {
             let (word, bit) = (at / BITS, 1 << (at % BITS));
             let Some(cell) = self.word(level, word) else { return };
             // Most bits are set already, and a read keeps the word in all CPUs' caches. A set bit does not
-            // end the walk. Race: the CPU that set this bit may have stopped before it set the bit above.
-            // Then searches would not find the members of the word.
+            // end the walk. Race: the CPU that set this bit may have stopped before it set the bit above. If
+            // the walk ended here, searches would not find the members of the word.
             if cell.load(SeqCst) & bit == 0 {
                 set_bits::<A>(cell, bit);
             }
@@ -205,7 +205,7 @@ impl<A: Access> Set<'_, A> {
     }
 
     /// Adds the pageblocks of a range, or only the first pageblock of each pair in the range. Only the
-    /// constructor calls this, before other threads have the allocator.
+    /// constructor calls `fill`, before other threads have the allocator.
     pub(crate) fn fill(&self, blocks: &Range<BlockId>, pairs: bool) {
         let mut range = places(blocks);
         if pairs {

@@ -12,15 +12,16 @@
 //!
 //! So a set upper bit means that no block continues into the frame. A clear upper bit may also belong to a
 //! withheld frame. Withheld frames are rare, so a slower path handles frees before them. The fast path of a
-//! free compares the block's own bits and the upper bit of the next frame. That upper bit must be set.
+//! free compares the block's own bits and the upper bit of the next frame. The upper bit of the next frame
+//! must be set.
 //!
 //! One exchange of the word takes or frees a block, and checks the block's order. If two CPUs free the same
 //! block, the second exchange finds that the block is no longer in use.
 //!
 //! A block that is larger than a row fills whole rows. Its first row also encodes its order, so that one
-//! exchange checks the order of such a block, too. The encoding uses words that blocks within one row cannot
-//! produce: a block at frame 0 would have 3, 5, 7... frames. One more such word, [`CHANGING`](Row::CHANGING),
-//! says that a CPU is changing the block that begins with the row.
+//! exchange checks the order of a block of several rows, too. The encoding uses words that blocks within one
+//! row cannot produce: a block at frame 0 would have 3, 5, 7... frames. One more such word,
+//! [`CHANGING`](Row::CHANGING), says that a CPU is changing the block that begins with the row.
 
 use core::fmt;
 
@@ -66,8 +67,8 @@ struct Shape {
     /// The bits that the exchange compares: the bits of the block's frames, and the upper bit of the frame
     /// after the block.
     looked_at: usize,
-    /// The bits that change when the block is taken or freed. While the block is in use, these bits are clear
-    /// and the other bits of `looked_at` are set.
+    /// The bits that change when the block is taken or freed. While the block is in use, the bits of
+    /// `changes` are clear and the other bits of `looked_at` are set.
     changes: usize,
 }
 
@@ -121,9 +122,10 @@ impl Row {
 
     /// The first row of a block in use. The order is a row's or larger.
     ///
-    /// For orders above a row's, the word has a second upper bit at an odd place. If that bit began a second
-    /// block within the row, the first block would have an odd number of frames, and the second would begin
-    /// where no such block can begin. So no operation mistakes the word for two small blocks.
+    /// For orders above a row's, the word has a second upper bit at an odd place. If the second bit began a
+    /// second block within the row, the first block would have an odd number of frames. The second block
+    /// would begin where no block of its size can begin. So no operation mistakes the word for two small
+    /// blocks.
     pub(crate) const fn of_order(order: usize) -> Self {
         let above = order - ROW_ORDER;
         if above == 0 { Self::HEAD } else { Self(Self::HEAD.0 | 1 << (ROW_FRAMES + 2 * above + 1)) }
@@ -133,7 +135,7 @@ impl Row {
     /// [`CHANGING`](Self::CHANGING), returns one more than a pageblock's order.
     pub(crate) const fn long_order(self) -> Option<usize> {
         let (rest, first) = (self.upper() & !1, self.upper() & 1);
-        // The first frame is in use or withheld.
+        // A row is long only if its first frame is in use or withheld.
         let is_long = self.lower() ^ first == 1 && rest.is_power_of_two();
         let place = rest.trailing_zeros() as usize;
         if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
@@ -175,13 +177,15 @@ impl Row {
         self.0 & self.upper()
     }
 
-    /// The frames at which blocks in use begin, as bits. No block may have several rows.
+    /// The frames at which blocks in use begin, as bits. The row must not be a part of a block of several
+    /// rows.
     #[cfg(test)]
     const fn heads(self) -> usize {
         self.upper() & !self.lower()
     }
 
-    /// The frames in use at which no block begins, as bits. No block of the row may have several rows.
+    /// The frames in use at which no block begins, as bits. The row must not be a part of a block of several
+    /// rows.
     #[inline]
     const fn inside(self) -> usize {
         !(self.lower() | self.upper()) & ALL
@@ -268,8 +272,8 @@ impl Row {
     }
 
     /// Returns this row with contiguous frames in use freed. These frames may be parts of any blocks of this
-    /// row. The other frames of those blocks stay in use, as the largest aligned blocks that fit. Returns
-    /// `None` if one of the frames is not in use, or lies in a block of several rows.
+    /// row. The blocks' other frames stay in use, as the largest aligned blocks that fit. Returns `None` if
+    /// one of the frames is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;

@@ -16,8 +16,8 @@
 //!
 //! - [`take_at`](Rows::take_at): exchanges the first row from free to changing, and each further row from
 //!   free to in use. If a row is not free, `take_at` loses, and frees the rows that it has exchanged. For a
-//!   moment, other CPUs did not see those rows as free. So the caller looks at the pageblock again, as after
-//!   a free.
+//!   moment, other CPUs did not see the exchanged rows as free. So the caller looks at the pageblock again,
+//!   as after a free.
 //! - [`put`](Rows::put): frees the rows after the claim, from the last to the first. A second CPU that frees
 //!   the same block loses: it finds the first row changing or free, and returns an error.
 //! - [`free_first`](Rows::free_first), [`split`](Rows::split): the loser returns an error, and its caller
@@ -28,7 +28,7 @@
 //! The look loses: it trusts the words only if the order in the first row reaches the row of the frame, and
 //! otherwise returns `Changing`. While no CPU changes a block, every look at the block is right.
 //!
-//! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for that CPU.
+//! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for the stopped CPU.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -149,8 +149,8 @@ impl<A: Access> Rows<A> {
     ///
     /// Race: one CPU frees these rows and then reads the state, while another CPU changes the state and then
     /// looks for free frames. Only the store of the first row is in the total order of
-    /// [`row_in_order`](Self::row_in_order). That suffices, because a look reads rows upwards: a look that
-    /// reads the new first row also reads the other new rows.
+    /// [`row_in_order`](Self::row_in_order). One store in that order suffices, because a look reads rows
+    /// upwards: a look that reads the new first row also reads the other new rows.
     fn set_all(&self, rows: Range<usize>, to: Row) {
         if let Some(first) = rows.clone().next() {
             rows.skip(1).rev().for_each(|row| self.rows[row].store(to.0, Release));
@@ -161,8 +161,8 @@ impl<A: Access> Rows<A> {
     /// Takes a free block of `order` from `row`. The block must fit into a row. Returns its first frame.
     #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
-        // The separate call lets the compiler build a version for single frames. That version takes half as
-        // many steps between the look at the row and the exchange.
+        // The separate call lets the compiler build a version for single frames. The version for single
+        // frames takes half as many steps between the look at the row and the exchange.
         let heads = match order {
             Order::ZERO => self.take_blocks(row, Order::ZERO, 1),
             _ => self.take_blocks(row, order, 1),
@@ -214,8 +214,8 @@ impl<A: Access> Rows<A> {
     /// Claims a block in use that begins with row `first`. `order` is larger than a row's. After the claim,
     /// no other CPU changes the rows of the block.
     fn claim_block(&self, first: usize, order: usize) -> bool {
-        // A damaged row could name an order that does not fit here. A block of that order could reach into
-        // the next pageblock.
+        // A damaged row could name an order that does not fit at row `first`. A block of the wrong order
+        // could reach into the next pageblock.
         first.is_multiple_of(rows_of_order(order))
             && self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
     }
@@ -293,8 +293,8 @@ impl<A: Access> Rows<A> {
             return Use::Changing;
         };
         match (head.long_order(), head.frame(0)) {
-            // Race: another CPU changes the block between the reads of the two words. Then the order in the
-            // first row may not reach this row, and the look loses: it returns `Changing`.
+            // Race: another CPU changes the block between the reads of the two words. If the order in the
+            // first row no longer reaches this row, the look loses: it returns `Changing`.
             (Some(order), used) if row < first + rows_of_order(order) => match used {
                 Frame::Head(frames) => Use::Block(first * ROW_FRAMES, order_of(frames)),
                 Frame::Withheld => Use::InsideWithheld,
@@ -428,7 +428,7 @@ impl<A: Access> Rows<A> {
         (0..ROWS).for_each(|row| self.set(row, Row::WITHHELD));
     }
 
-    /// Returns the free frames as bits, with two rows in a word. So a look at all rows takes half as many
+    /// Returns the free frames as bits, with two rows in a word. So a CPU looks at all rows in half as many
     /// steps.
     fn free_frames(&self) -> [usize; ROWS / 2] {
         let mut frames = [0; ROWS / 2];
@@ -485,7 +485,7 @@ impl<A: Access> Rows<A> {
     /// blocks stay for larger requests. Returns the first frame of the block that it took.
     pub(crate) fn take_any(&self, order: Order) -> Option<usize> {
         // Race: another CPU takes a frame of the block before this CPU does. This CPU loses, and searches
-        // again. That is safe, because in each round some CPU makes progress.
+        // again. The retry is safe, because in each round some CPU makes progress.
         loop {
             let (frame, _) = self.best_fit(order)?;
             if self.take_at(frame, order) {
@@ -703,7 +703,7 @@ mod tests {
 
     /// A test of several threads found this bug, once in a thousand runs. A CPU returned a run of frames, and
     /// another CPU took them as a part of a larger block. Then the first CPU freed an empty range at the end
-    /// of the run. Before the fix, that call cut the block of the other CPU.
+    /// of the run. Before the fix, the free of the empty range cut the block of the other CPU.
     #[test]
     fn a_range_without_frames_changes_nothing() {
         for of in 0..=9 {

@@ -115,7 +115,7 @@ impl State {
     }
 
     /// The order of the set that the pageblock belongs to: the largest order in [`orders`](Self::orders). A
-    /// CPU may still be about to add the pageblock to that set. Returns `None` if the pageblock belongs to no
+    /// CPU may still be about to add the pageblock to the set. Returns `None` if the pageblock belongs to no
     /// set.
     #[inline]
     pub(crate) const fn set_order(self) -> Option<usize> {
@@ -162,8 +162,9 @@ impl State {
         Self(self.0 & !(u32::MAX << OWNER_AT) | (orders as u32 & ORDERS) << OWNER_AT)
     }
 
-    /// The smallest order in [`orders`](Self::orders) that is at least `order`. Returns `None` if there is no
-    /// such order, if a CPU reserves the pageblock, or if requests of this type may not use the pageblock.
+    /// The smallest order in [`orders`](Self::orders) that is at least `order`. Returns `None` if `orders`
+    /// has only smaller orders, if a CPU reserves the pageblock, or if requests of this type may not use the
+    /// pageblock.
     #[inline]
     pub(crate) const fn fitting(self, migratetype: MigrateType, order: usize) -> Option<usize> {
         if !self.serves(migratetype) || self.orders() >> order == 0 {
@@ -229,8 +230,8 @@ impl State {
         Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | SETTLED))
     }
 
-    /// Whether a CPU has settled the pageblock, and no frame was freed since. If so, the zone counts all free
-    /// frames of the pageblock, and [`orders`](Self::orders) has the order of each free block.
+    /// Whether a CPU has settled the pageblock, and no frame was freed since. The zone counts all free frames
+    /// of a settled pageblock, and [`orders`](Self::orders) has the order of each free block.
     pub(crate) const fn is_settled(self) -> bool {
         self.0 & SETTLED != 0
     }

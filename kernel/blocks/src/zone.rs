@@ -32,8 +32,8 @@ pub(crate) struct Zone {
     pub(crate) highatomic_reserve: AtomicUsize,
 }
 
-/// Counts of free memory. These counts have their own cache line, because they change whenever a CPU takes or
-/// returns a whole pageblock.
+/// Counts of free memory. The counts have a cache line of their own, because they change whenever a CPU takes
+/// or returns a whole pageblock.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Gauges {
@@ -56,7 +56,7 @@ impl Zone {
         pub(crate) fn empty() -> Self {
             Self {
                 id: ZoneId(0),
-                // This kind has number 0, so that the whole value is zeros.
+                // The kind `Dma` has number 0, so that the whole value is zeros.
                 kind: ZoneKind::Dma,
                 node: NodeId(0),
                 span: 0..0,

@@ -1,5 +1,5 @@
 //! Tests that the allocator's operations do not use the heap. In one test, the allocator's tables are
-//! statics, made by constant functions. In the other, they lie on the heap.
+//! statics, made by constant functions. In the other test, the allocator's tables lie on the heap.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

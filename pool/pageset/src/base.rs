@@ -1,5 +1,5 @@
-//! The base: the allocator behind the arrays, and the only module that uses `pageset-blocks`. The base has
-//! all frames that no user and no array has.
+//! The base: the allocator behind the arrays. Only this module allocates and frees in `pageset-blocks`. The
+//! base has all frames that no user and no array has.
 //!
 //! The pool numbers its frames from the pool's start, with 32 bits. The allocator's frame numbers have 64
 //! bits.

@@ -66,7 +66,7 @@ pub enum Numa {
 /// A child, and its own children, can only read a pool. No operation in a child waits for a lock. A thread of
 /// the parent may have held the lock at the fork, and this thread does not exist in the child. No operation
 /// in a child changes memory, because the child has only a copy of the metadata. A page that is free in the
-/// child's copy may be in use in the parent. The rules are:
+/// child's copy of the pool may be in use in the parent. The rules are:
 ///
 /// - A child can read pages as the variants of `Fork` say. Pages of a memfd and of hugetlb are the parent's
 ///   own memory. The program is responsible for its child's writes to pages of a memfd and of hugetlb.

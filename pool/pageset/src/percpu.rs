@@ -243,7 +243,8 @@ impl PerCpu {
         has_array.then(|| self.cap(class).div_ceil(2) as usize)
     }
 
-    /// Puts blocks of a batch into this CPU's array, up to the array's capacity. The rest stays in the batch.
+    /// Puts blocks of a batch into this CPU's array, up to the array's capacity. The other blocks stay in the
+    /// batch.
     pub(crate) fn push_many(&self, class: Class, batch: &mut Batch) {
         match self.area {
             Some(area) => rseq::push_many(self.hot.hot(), area, StackAt::of_class(class), batch),

@@ -68,9 +68,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && !self.is_bad(block, frame, state)
     }
 
-    /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. For each
-    /// row, the slower CPU loses and stops there. So each frame is added once, and the returned number is
-    /// lower.
+    /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. The CPU
+    /// that comes second to a row loses, and stops at this row. So each frame is added once, and the returned
+    /// number is lower.
     fn add_to_pageblock(&self, block: BlockId, frames: Range<usize>) -> usize {
         if self.state(block).change::<A>(Phase::Absent, Phase::Changing) {
             self.rows(block).withhold_everything();

@@ -19,9 +19,9 @@ use crate::state::{BlockState, State};
 /// Blocks that one CPU freed last or fetched in advance. The CPU's next requests get these blocks. For each
 /// type, there are arrays of the orders 0 to 3 and 9.
 ///
-/// The arrays hold blocks of one zone: the zone that [`Request::new`] tries first on this CPU. This is the
-/// zone `Normal` of the CPU's node, or the next lower kind if the node has no such zone. Blocks of other
-/// zones and orders go to the allocator directly.
+/// The arrays hold blocks of one zone, the *home zone*: the zone that [`Request::new`] tries first on this
+/// CPU. The home zone is the zone `Normal` of the CPU's node, or the next lower kind if the node has no zone
+/// `Normal`. Blocks of other zones and orders go to the allocator directly.
 ///
 /// A kernel has one `CpuArrays` for each CPU, and a program has one for each thread. `alloc` and `free` take
 /// `&mut self`, so only one thread uses the arrays at a time. Therefore a call that only changes an array
@@ -58,13 +58,14 @@ pub struct CpuArrays<'a> {
     states: &'a [BlockState],
     rows: &'a [Rows],
     cpu: CpuId,
-    /// The zone of the arrays. If the CPU has no such zone, the arrays stay empty.
+    /// The zone of the arrays. If the CPU's requests can use no zone, the arrays stay empty.
     home: Home,
     arrays: [[Array; ORDERS]; TYPES],
     /// A recent pageblock's state, and the index of its type.
     ///
-    /// A free uses this type to find the array, and checks afterwards that the block's pageblock has the
-    /// same state. So the processor need not wait for that state before it goes on with the array.
+    /// A free uses the type in `recent` to find the array, and checks afterwards that the block's pageblock
+    /// has the same state. So the processor need not wait for the pageblock's state before it goes on with
+    /// the array.
     recent: (State, usize),
     /// Whether an empty array had to fetch blocks, or a full one to return some, since the last tick.
     is_busy: bool,
@@ -154,8 +155,8 @@ impl<'a> CpuArrays<'a> {
     }
 
     /// Returns all blocks to the allocator if the arrays were idle since the last tick: no array fetched or
-    /// returned blocks, and the arrays hold as many frames as at that tick. Then does the CPU's [periodic
-    /// work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
+    /// returned blocks, and the arrays hold as many frames as at that tick. In both cases, does the CPU's
+    /// [periodic work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::tick`].
@@ -197,8 +198,8 @@ impl<'a> CpuArrays<'a> {
             && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
-    /// Frees a block that [`keep`](Self::keep) refused. Puts the block into an array if that is still
-    /// possible. Otherwise returns the block to the allocator.
+    /// Frees a block that [`keep`](Self::keep) refused. Puts the block into an array if the array can hold
+    /// the block by now. If not, returns the block to the allocator.
     #[inline(never)]
     fn free_past_array(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Some((type_index, index)) = self.look(pfn, order) else {
@@ -259,8 +260,8 @@ impl<'a> CpuArrays<'a> {
         // The lowest block is pushed last, so that it is used next.
         for pfn in blocks.rev() {
             let (block, frame) = home.frame(pfn);
-            // If the home zone has no memory left, the allocator takes blocks from another zone. Such blocks
-            // do not belong in the array.
+            // If the home zone has no memory left, the allocator takes blocks from another zone. Blocks of
+            // another zone do not belong in the array.
             if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
                 allocator.free(cpu, pfn, request.order).ok();
             } else {

@@ -46,8 +46,9 @@ mod tests {
     use crate::state::{Phase, State};
 
     /// A person who read the code found this fault. CPU A sees that all frames of a pageblock are free. CPU B
-    /// takes some of them. CPU A begins to make the pageblock whole, and stops. CPU B could not free its
-    /// frames until CPU A went on, so requests for odd counts lost the frames that they did not need.
+    /// takes some frames of the pageblock. CPU A begins to make the pageblock whole, and stops. CPU B could
+    /// not free its frames until CPU A went on, so requests for odd counts lost the frames that they did not
+    /// need.
     #[test]
     fn frames_are_freed_although_a_cpu_stopped_while_it_made_their_pageblock_whole() {
         let regions = [0..2048];

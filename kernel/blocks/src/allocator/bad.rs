@@ -79,7 +79,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block => state.has_bad(),
             // Race: another CPU cuts the pair, and changes the state of the first half before the state of
             // the second half. So the state of the first half may already name a block of one pageblock. If
-            // so, the second half is a block of its own.
+            // the first half's state names one pageblock, the second half is a block of its own.
             Phase::SecondHalf => {
                 let head = self.state(head_of(block)).get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
@@ -123,8 +123,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Withholds the block in use that begins at a frame.
     fn mark_used(&self, block: BlockId, start: usize) -> bool {
-        // Race: since the caller looked, another CPU may have put another block there. So take the size from
-        // the word that the exchange replaced.
+        // Race: since the caller looked, another CPU may have made another block begin at this frame. So take
+        // the size from the word that the exchange replaced.
         let Some(frames) = self.rows(block).withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
         self.state(block).update::<A>(|state| Some(state.bad())).ok();

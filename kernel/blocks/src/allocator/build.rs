@@ -30,7 +30,8 @@ impl<'a> BlockAllocator<'a> {
 
 impl<'a> BlockAllocator<'a, Alone> {
     /// Builds an allocator that one thread uses at a time. The allocator changes words by stores, which are
-    /// cheaper than exchanges. Otherwise the allocator works like one from [`new`](BlockAllocator::new).
+    /// cheaper than exchanges. In all other ways, the allocator works like one from
+    /// [`new`](BlockAllocator::new).
     ///
     /// # Errors
     /// The errors of `new`.

@@ -82,14 +82,15 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             if whole.has_pair(first) {
                 // Race: just before this CPU removed the pair from the set, another CPU made the pair whole
-                // again and added it. The removal would hide that pair, so this CPU adds it again.
+                // again and added it. This CPU's removal would hide the new pair, so this CPU adds the pair
+                // again.
                 pairs.add(first);
             }
         }
     }
 
     /// Lowers the count of whole pageblocks by the claimed ones. The CPU's next search begins at the first
-    /// claimed pageblock. The unit of that pageblock may become tainted.
+    /// claimed pageblock. The unit of the first claimed pageblock may become tainted.
     fn note_claimed(&self, needy: Needy<'_>, first: BlockId, blocks: usize) {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.share.counters.claimed);
@@ -116,15 +117,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         if opened {
             self.rows(block).open();
             if open.owner().is_none() {
-                // The caller may fail to take a frame. Then a search must find the pageblock.
+                // The caller may fail to take a frame of the pageblock. So the set of unsettled pageblocks
+                // gets the pageblock, where searches find it.
                 self.set(Members::Unsettled).add(block);
             }
             let now = self.state(block).get();
             if now.is_isolated() {
                 self.unreserve(block, None, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
-                // Race: another CPU ended the reservation, or took the pageblock out of service and back.
-                // That CPU settled the pageblock before all rows were free. So this CPU makes the pageblock
+                // Race: another CPU ended the reservation, or took the pageblock out of service and back. The
+                // other CPU settled the pageblock before all rows were free. So this CPU makes the pageblock
                 // unsettled.
                 self.note_rows(block);
             }

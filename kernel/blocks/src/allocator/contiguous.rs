@@ -5,8 +5,8 @@
 //!
 //! Race: this CPU has found a free run, and another CPU takes frames of it. This CPU takes the run pageblock
 //! by pageblock, by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
-//! this CPU loses. This CPU frees the frames that it has taken, and goes on searching. That is safe because
-//! no caller has got those frames.
+//! this CPU loses. This CPU frees the frames that it has taken, and goes on searching. The loss is safe,
+//! because no caller has got those frames.
 
 use core::ops::Range;
 
@@ -157,7 +157,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(Attempt::Again)
     }
 
-    /// Takes contiguous frames of a zone, if the zone has such frames and stays above its minimum.
+    /// Takes contiguous free frames of a zone, if the zone has enough in a run and stays above its minimum.
     fn take_contiguous(
         &self,
         zone: usize,
@@ -192,7 +192,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         match frames {
             // The run consists of whole pageblocks. No CPU reserves a pageblock now, so the set of whole
-            // pageblocks has all of them.
+            // pageblocks has all whole pageblocks.
             _ if frames.is_multiple_of(FRAMES) && align >= u64::from(PAGEBLOCK_FRAMES) => whole(),
             FRAMES.. => whole().or_else(any),
             _ => any(),
@@ -201,8 +201,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The aligned ranges of `frames` frames that have only whole pageblocks. `frames` is at least a
     /// pageblock's. For whole units at a multiple of a unit, each search for a range begins at a whole unit.
-    /// Otherwise each search begins at a whole pageblock. If a pageblock of a range is not whole, the next
-    /// search begins after that pageblock. Ranges may overlap.
+    /// For other ranges, each search begins at a whole pageblock. If a pageblock of a range is not whole, the
+    /// next search begins after the pageblock that is not whole. Ranges may overlap.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<FrameId>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
@@ -277,7 +277,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         if !self.rows(block).take_range(frames.clone()) {
             // Race: this CPU took some rows for a moment. If another CPU settled the pageblock in that
-            // moment, that CPU did not count these rows as free. So the pageblock becomes unsettled.
+            // moment, the other CPU did not count these rows as free. So this CPU makes the pageblock
+            // unsettled.
             self.note_rows(block);
             return false;
         }

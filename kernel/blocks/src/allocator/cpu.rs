@@ -7,9 +7,9 @@ use crate::access::Access;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a CPU off-line. The CPU gives up the pageblocks that it keeps, so that other CPUs can use them.
-    /// Operations that name the CPU still work, because a thread may still run on it. Such an operation may
-    /// reserve a pageblock again. The next [`tick`](Self::tick) or [`drain_cpu`](Self::drain_cpu) for this
-    /// CPU gives up that pageblock.
+    /// Operations that name the CPU still work, because a thread may still run on it. An operation that names
+    /// the off-line CPU may reserve a pageblock for the CPU again. The next [`tick`](Self::tick) or
+    /// [`drain_cpu`](Self::drain_cpu) for this CPU gives up that pageblock.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

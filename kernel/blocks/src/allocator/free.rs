@@ -83,8 +83,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open | Phase::Changing => match self.rows(block).look(frame) {
                 Use::Free => Err(FreeError::DoubleFree(pfn)),
                 Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
-                // Race: another CPU is freeing, cutting or taking the block. This free loses, and its caller
-                // does not own the block.
+                // Race: another CPU is freeing, cutting or taking the block. This free loses, because its
+                // caller does not own the block.
                 Use::Changing => Err(FreeError::DoubleFree(pfn)),
                 Use::Block(start, _) if start != frame => Err(FreeError::NotABlock(pfn)),
                 Use::Block(_, allocated) if allocated != order => wrong(allocated),

@@ -1,7 +1,7 @@
 //! The highatomic reserve (spec §1.12): a number of whole pageblocks that each zone keeps for atomic requests
-//! of high order. It is not a CPU's reservation of a pageblock. The highatomic reserve grows when such a
-//! request gets a block only below the low watermark. The reserve shrinks when another request, which may
-//! wait, would otherwise fail.
+//! of high order. The highatomic reserve is not a CPU's reservation of a pageblock. The highatomic reserve
+//! grows when an atomic request of high order gets a block only below the low watermark. The highatomic
+//! reserve shrinks when another request, which may wait, would otherwise fail.
 
 use pageset_core::{Order, Request, RequestTraits};
 

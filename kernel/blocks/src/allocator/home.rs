@@ -23,8 +23,8 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// The zone that a CPU's requests use first, and its pageblocks. If there is no such zone, `kinds` is 0
-    /// and no request uses the other fields.
+    /// The zone that a CPU's requests use first, and its pageblocks. If a CPU's requests may use no zone,
+    /// `kinds` is 0 and no request uses the other fields.
     pub(super) fn of(allocator: &BlockAllocator<'_, impl Access>, cpu: CpuId) -> (Self, Range<BlockId>) {
         let none = Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0) };
         let zone = allocator.home_zone(cpu, &Request::new(Order::ZERO));
@@ -60,7 +60,7 @@ impl Home {
 
     /// Returns the pageblock of a frame number, counted from the zone's first pageblock, and the frame's
     /// place in that pageblock. A pageblock of this zone may also contain frames of another zone. In the rows
-    /// of this zone, such a frame is withheld, so no call can free it by mistake.
+    /// of this zone, the other zone's frames are withheld, so no call can free them by mistake.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (usize, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

@@ -24,11 +24,11 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Free frames, including those of reserved pageblocks and stocks.
     pub free: u64,
-    /// The part of `free` that lies in reserved pageblocks and stocks. Other CPUs usually take these frames
-    /// only if they find no other free frames.
+    /// The part of `free` that lies in reserved pageblocks and stocks. Other CPUs usually take frames of
+    /// reserved pageblocks only if they find no other free frames.
     pub at_hand: u64,
-    /// Pageblocks that are completely free, reserved ones included. Any request can get these pageblocks. But
-    /// the highatomic reserve keeps some of them for atomic requests.
+    /// Pageblocks that are completely free, reserved ones included. Only atomic requests can get those that
+    /// the highatomic reserve keeps.
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. The fields `free`, `at_hand` and `whole_pageblocks` do not count
     /// isolated pageblocks.

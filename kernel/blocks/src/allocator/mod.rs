@@ -3,17 +3,19 @@
 //! A walk through the code goes down this list:
 //!
 //! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
-//!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
-//!   (whole pageblocks), and `reservation` (of a pageblock, by a CPU). They also use `room` (whether a zone
-//!   has enough memory), `highatomic` (for atomic requests of high order), and `needy` (the request).
+//!   CPUs' pageblocks), `refill` (another pageblock). These four use `take` (a block of one pageblock),
+//!   `claim` (whole pageblocks), and `reservation` (of a pageblock, by a CPU). The four also use `room`
+//!   (whether a zone has enough memory), `highatomic` (for atomic requests of high order), and `needy` (the
+//!   request).
 //! - A free: `free`, `stock` (whole pageblocks that each CPU keeps for its next requests), `settle` (a
 //!   pageblock after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
 //!
-//! Other modules have the other calls. Many blocks at once: `of_row`, `bulk`, `arrays` and `array`. Frames
-//! that are not one block: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous`
-//! (larger than a block, any alignment, any range). `look` tells what is at one place. Administration: `add`,
-//! `isolation`, `bad`, `tick`, `cpu`, `settings`. `attempt` repeats a change that waits for another CPU. The
-//! allocator itself: `build`, `tables`, `info`, `check`.
+//! The other modules serve calls that allocate or free in other ways, and administration. Many blocks at
+//! once: `of_row`, `bulk`, `arrays` and `array`. Frames that are not one block: `range` (a given place, parts
+//! of blocks), `run` (exact counts), `contiguous` (larger than a block, any alignment, any range). `look`
+//! tells what is at one place. Administration: `add`, `isolation`, `bad`, `tick`, `cpu`, `settings`.
+//! `attempt` repeats a change that waits for another CPU. The allocator itself: `build`, `tables`, `info`,
+//! `check`.
 
 mod add;
 mod alloc;

@@ -154,7 +154,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// # Errors
     /// [`FreeError::BadRange`] for an empty range. Another [`FreeError`] if a frame is not in use. The call
     /// then frees nothing. [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The
-    /// frames before the frame that the error names are free. Call again for the other frames.
+    /// frames before that frame are free. To free the other frames, call again from the frame that the error
+    /// names.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         self.free_parts(cpu, pfns)
@@ -209,7 +210,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Checks that all these frames of a pageblock are in use. The error names the first frame that is not.
+    /// Checks that all these frames of a pageblock are in use. The error names the first frame that is not in
+    /// use.
     fn check_in_use(&self, zone: &Zone, block: BlockId, frames: Range<usize>) -> Result<Attempt, FreeError> {
         let state = self.state(block).get();
         let pfn = |frame: usize| zone.pfn(FrameId::of(block, frame));
@@ -254,10 +256,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
-            // Race: another CPU is making the pageblock whole. That CPU loses, because these frames are in
-            // use. This free uses the rows without waiting, because that CPU may have stopped. Race: another
-            // CPU owns a part of the same block, and is opening the pageblock. Then some rows are not right
-            // yet, and refuse this free. The next attempt sees the new state.
+            // Race: another CPU is making the pageblock whole. The other CPU loses, because these frames are
+            // in use. This free uses the rows without waiting, because the other CPU may have stopped. Race:
+            // another CPU owns a part of the same block, and is opening the pageblock. Until the pageblock is
+            // open, some rows do not have their new words, and refuse this free. The next attempt sees the
+            // new state.
             Phase::Changing => return self.free_rows(cpu, zone, block, rest).or(Ok(Attempt::Again)),
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
@@ -302,8 +305,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn try_split_part(&self, block: BlockId, frames: Range<usize>, pfn: Pfn) -> Result<Attempt, FreeError> {
         let state = self.state(block).get();
         match state.phase() {
-            // The caller's range has no frame here. This pageblock was one half of a pair, and the range
-            // lies in the other half. The owner of this half has freed it already.
+            // The caller's range has no frame in this pageblock. This pageblock was one half of a pair, and
+            // the range lies in the other half. The owner of this half has freed it already.
             Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }
@@ -355,8 +358,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.has_bad() { open.bad() } else { open }
         };
         self.state(block).update::<A>(|state| Some(to_open(state))).ok();
-        // Race: another CPU freed a part meanwhile, and saw the phase `Changing`. That CPU did not settle the
-        // pageblock, so this CPU settles it.
+        // Race: another CPU freed a part meanwhile, and saw the phase `Changing`. The other CPU did not
+        // settle the pageblock, so this CPU settles it.
         self.settle(block);
     }
 }

@@ -41,8 +41,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if taken.is_some() {
             return taken;
         }
-        // An order above `RESERVED_FOR_MAX` reserves no pageblock, so each request searches. So such a
-        // request settles only the one pageblock of `take_freed`, unless memory is short.
+        // An order above `RESERVED_FOR_MAX` reserves no pageblock, so each request searches. So a request of
+        // such an order settles only the one pageblock of `take_freed`, unless memory is short.
         if self.is_short(needy) {
             self.settle_some(needy, Self::next_unsettled);
         } else if needy.wanted.order <= RESERVED_FOR_MAX {
@@ -51,7 +51,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if kept.is_some() {
                 return kept;
             }
-            // If a search will find a pageblock, those that this CPU keeps may stay unsettled.
+            // If a search will find a pageblock, the pageblocks that this CPU keeps may stay unsettled.
             let next = if smallest.is_some() { Self::next_in_set } else { Self::next_unsettled };
             self.settle_some(needy, next);
         }
@@ -103,9 +103,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Reserves a pageblock of another type that is in part use in a tainted unit, and gives the pageblock
-    /// the request's type. Movable pageblocks come first, and among these the one with the largest free
-    /// block. Only requests for memory that cannot be moved do this, because they would otherwise taint one
-    /// more unit.
+    /// the request's type. Movable pageblocks come first, and among movable pageblocks the one with the
+    /// largest free block. Only requests for memory that cannot be moved retype a pageblock so, because they
+    /// would otherwise taint one more unit.
     #[cold]
     fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<FrameId> {
         if needy.is_movable() {
@@ -155,8 +155,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         found.or_else(|| self.take_from_whole(needy))
     }
 
-    /// Whether the CPU takes one block of a pageblock in part use, and does not reserve the pageblock. With
-    /// no whole pageblock left, orders 1 to 3 do that, too.
+    /// Whether the CPU takes one block of a pageblock in part use without reserving the pageblock: always for
+    /// orders above 3, and for orders 1 to 3 if no pageblock outside of stocks is whole.
     fn takes_alone(&self, needy: Needy<'_>) -> bool {
         let order = needy.wanted.order;
         order > RESERVED_FOR_MAX || order > Order::ZERO && self.is_short(needy)
@@ -227,8 +227,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         unsettled.map(|block| self.settle(block)).count() > 0
     }
 
-    /// Takes an unsettled pageblock. Prefers those that this CPU keeps, because their frames are in the CPU's
-    /// caches. Otherwise takes one out of the set.
+    /// Takes an unsettled pageblock. Prefers the pageblocks that this CPU keeps, because their frames are in
+    /// the CPU's caches. If this CPU keeps none, takes an unsettled pageblock out of the set.
     pub(super) fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockId> {
         let mut kept = core::iter::from_fn(|| needy.share.take_unsettled::<A>());
         kept.find(|block| self.is_unsettled(*block)).or_else(|| self.next_in_set(needy))
@@ -241,8 +241,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         loop {
             let block = unsettled.find(&zone.blocks, self.search_start(needy))?;
             unsettled.remove(block);
-            // Race: another CPU frees a frame, and adds the pageblock just before this removal. So this CPU
-            // reads the state after the removal, and returns the pageblock if it is unsettled.
+            // Race: another CPU frees a frame, and adds the pageblock to the set just before this CPU removes
+            // it. So this CPU reads the state after the removal, and returns the pageblock if it is
+            // unsettled.
             if self.is_unsettled(block) {
                 return Some(block);
             }
@@ -282,7 +283,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Finds an unreserved pageblock of this type that has a free block of exactly this order. If none of the
     /// first `LOOKS` pageblocks has such a block, returns the pageblock with the smallest larger block. So
-    /// larger blocks stay for larger requests.
+    /// large free blocks stay for large requests.
     fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockId> {
         /// The number of pageblocks to look at. 64 pageblocks have 128 MiB of memory, and their states lie in
         /// eight cache lines. Example `small`, 10 MiB, 75 % in use: with 1, 0.25 % of requests are refused

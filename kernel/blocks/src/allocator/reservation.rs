@@ -65,8 +65,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Ends the reservation of a pageblock if `is_this` accepts its state. If the pageblock becomes whole, it
-    /// goes to the stock of the CPU `keeper`, if there is one and the allocator keeps stocks.
+    /// Ends the reservation of a pageblock if `is_this` accepts its state. If the pageblock becomes whole,
+    /// the pageblock goes to the stock of the CPU `keeper`, if `keeper` is a CPU and the allocator keeps
+    /// stocks.
     pub(super) fn unreserve(&self, block: BlockId, keeper: Option<CpuId>, is_this: impl Fn(State) -> bool) {
         let Some(of_block) = self.states.get(block.0) else { return };
         let is_this =
@@ -89,7 +90,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and writes
     /// it into the share. After the removal, the CPU would reserve a pageblock that its share does not name,
-    /// and could never give it up. So this thread reads the state after the removal, and ends that
+    /// and could never give it up. So this thread reads the state after the removal, and ends the new
     /// reservation, too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockId) {
         let mut forgot_any = false;
@@ -101,15 +102,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Ends all reservations in a zone, and gives up all stocks there. O(CPUs).
+    /// Ends all reservations in a zone, and gives up all stocks of the zone. O(CPUs).
     pub(super) fn unreserve_all(&self, zone: &Zone) {
         for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
             self.unreserve_of(zone.id, cpu);
         }
     }
 
-    /// Ends a CPU's reservations in a zone. Gives up the CPU's stock and the unsettled pageblocks that it
-    /// keeps there.
+    /// Ends a CPU's reservations in a zone. Gives up the CPU's stock in the zone, and the unsettled
+    /// pageblocks of the zone that the CPU keeps.
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
         for reservation in
             self.share_at(zone, cpu).reservations().iter().filter(|reservation| reservation.get().is_some())

@@ -1,6 +1,7 @@
 //! Settles unreserved pageblocks after frees. A free only notes that its pageblock is *unsettled*. A CPU
 //! *settles* the pageblock before it searches for free blocks: it reads the rows, and makes the pageblock
-//! whole or moves it to the set of its largest free block. So many frees cost one change of the sets.
+//! whole or moves it to the set of its largest free block. So many frees together cost one change of the
+//! sets.
 //!
 //! An open pageblock in service that no CPU reserves is in one of four conditions:
 //!
@@ -57,9 +58,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Notes that a CPU tried in vain to take a block of this order.
     ///
-    /// Race: this CPU took some rows of a larger block, found a row in use, and gave the others back. Another
-    /// CPU settled the pageblock meanwhile, and did not see those rows as free. So the failed attempt counts
-    /// as a free, and a CPU settles the pageblock again.
+    /// Race: this CPU took some rows of a larger block, found a row in use, and gave the taken rows back.
+    /// Another CPU settled the pageblock meanwhile, and did not see the taken rows as free. So the failed
+    /// attempt counts as a free, and a CPU settles the pageblock again.
     #[inline]
     pub(super) fn note_missed(&self, block: BlockId, order: Order) {
         if order.index() > ROW_ORDER {
@@ -72,8 +73,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// stock, if the allocator keeps stocks.
     ///
     /// Race: several CPUs free the last frames at once. Each CPU reads the rows after its own free, so the
-    /// CPU with the last free sees that all frames are free. If several CPUs see that, the first exchange of
-    /// the state in `close` wins. The others lose, and find nothing left to do.
+    /// CPU with the last free sees that all frames are free. If several CPUs see that all frames are free,
+    /// the first exchange of the state in `close` wins. The other CPUs lose, and find nothing left to do.
     #[cold]
     #[inline(never)]
     fn unsettle(&self, block: BlockId, state: State, keeper: Option<CpuId>) {
@@ -93,7 +94,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Keeps an unsettled pageblock in a CPU's `CpuShare`. If `kept` has no room for the pageblock that was
     /// in `unsettled` before, the pageblocks in `kept` go to the set. So a CPU that frees all of a pageblock,
-    /// or soon reserves it again, seldom changes the set for that.
+    /// or soon reserves the pageblock again, seldom changes the set of unsettled pageblocks.
     fn keep_unsettled(&self, block: BlockId, cpu: CpuId) {
         let share = self.share_at(self.zone_of_block(block), cpu);
         if let Some(before) = share.unsettled.replace::<A>(Some(block))
@@ -104,7 +105,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Moves the unsettled pageblocks that a CPU keeps in its share to the set of unsettled pageblocks.
+    /// Moves the unsettled pageblocks that a CPU keeps in its `CpuShare` to the set of unsettled pageblocks.
     pub(super) fn add_unsettled_of(&self, share: &CpuShare) {
         if let Some(block) = share.unsettled.take::<A>() {
             self.add_if_unsettled(block);
@@ -114,8 +115,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds pageblocks to the set of unsettled pageblocks. One atomic operation sets their bits. A damaged
-    /// share may name pageblocks of no zone.
+    /// Adds pageblocks to the set of unsettled pageblocks. One atomic operation sets the pageblocks' bits. A
+    /// damaged `CpuShare` may name pageblocks of no zone.
     fn add_unsettled_blocks(&self, blocks: Several) {
         if { blocks }.all(|block| self.states.get(block.0).is_some()) {
             self.set(Members::Unsettled).add_several(blocks);
@@ -232,8 +233,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.leave_set_of(block, before);
             self.add_unsettled(block);
             if reopened.is_ok_and(|state| state.is_isolated()) {
-                // Race: another CPU took the pageblock out of service. It did not uncount the pageblock,
-                // because the phase was `Changing`. So this CPU does that.
+                // Race: another CPU took the pageblock out of service. The other CPU did not uncount the
+                // pageblock, because the phase was `Changing`. So this CPU uncounts the pageblock.
                 self.uncount(block);
             }
             return false;

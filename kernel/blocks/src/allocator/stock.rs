@@ -11,10 +11,10 @@
 //! loses: its exchange fails because the word has changed, and it reads the word again. So only one thread
 //! gets the pageblock.
 //!
-//! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The other
-//! CPU first writes the pageblock's state, and then searches the stocks. This CPU first adds the pageblock to
-//! its stock, and then reads the pageblock's state. So at least one of the two CPUs sees the change of the
-//! other CPU, and removes the pageblock from the stock.
+//! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The CPU
+//! that takes the pageblock out of service first writes the pageblock's state, and then searches the stocks.
+//! This CPU first adds the pageblock to its stock, and then reads the pageblock's state. So at least one of
+//! the two CPUs sees the change of the other CPU, and removes the pageblock from the stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -69,8 +69,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Claims a whole pageblock. Takes it from the CPU's stock if the stock lies in a suitable unit.
-    /// Otherwise claims several, or one if few are whole, and keeps the others as the CPU's stock.
+    /// Claims a whole pageblock. Takes the pageblock from the CPU's stock if the stock lies in a suitable
+    /// unit. If not, claims several pageblocks, or one if few are whole, and keeps the surplus as the CPU's
+    /// stock.
     pub(super) fn claim_with_stock(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         let stock = &needy.share.stock;

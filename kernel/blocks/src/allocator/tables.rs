@@ -34,7 +34,7 @@ pub struct Tables<'a, A = Shared> {
     pub(super) states: Storage<'a, BlockState>,
     /// The sets of pageblocks.
     pub(super) index: Storage<'a, IndexWord>,
-    /// Each CPU's share of each zone.
+    /// The data of each CPU for each zone.
     pub(super) shares: Storage<'a, CpuShare>,
     /// The zones that each CPU's requests try first.
     pub(super) homes: Storage<'a, CpuHome>,

@@ -32,7 +32,8 @@ const UNITS_SEARCHED: usize = 512;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
     /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So different CPUs
-    /// use different parts of memory. This rule needs the feature `units`, and is then the default.
+    /// use different parts of memory. `Nearest` exists only with the feature `units`, and is then the
+    /// default.
     #[cfg(feature = "units")]
     #[default]
     Nearest,

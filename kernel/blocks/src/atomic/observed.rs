@@ -1,5 +1,5 @@
-//! The language's atomics, with an observer that is told of each operation before it happens. A simulation
-//! sets an observer that charges time for cache lines that CPUs share.
+//! The language's atomics. Before each operation, they tell an observer of the operation. A simulation sets
+//! an observer that charges time for cache lines that CPUs share.
 
 use core::sync::atomic as language;
 use std::sync::OnceLock;

@@ -4,7 +4,7 @@
 //! Each pair must end as if one operation had come after the other: the same answers and the same rows. An
 //! operation that takes or withholds free frames may also lose to the other operation. The operation that
 //! loses must have no effect. If an operation failed or cuts blocks, the blocks may be smaller than if one
-//! operation had come after the other. Then only the use of each frame must be the same.
+//! operation had come after the other. In these pairs, only the use of each frame must be the same.
 //!
 //! The operations that search (`take_any`, `take_exact`, `take_run`) are left out: they look, and then call
 //! `take_at` or `take_range`.

@@ -56,7 +56,7 @@ fn a_run_is_found_exactly_if_there_is_one() {
     }
 }
 
-/// The free frames, and the ranges that were taken.
+/// The test's own record of free frames, and of the ranges that it has allocated.
 struct Map {
     free: Vec<bool>,
     ranges: Vec<Range<u64>>,

@@ -1,5 +1,6 @@
 //! Tests the work that frees leave to the next search. A free only makes its pageblock unsettled, unless all
-//! frames of the pageblock are free now. The next search moves the pageblock to its set.
+//! frames of the pageblock are free now. The next search moves the pageblock to the set of its type and
+//! largest free block.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};

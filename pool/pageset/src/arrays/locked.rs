@@ -19,7 +19,8 @@ impl CpuArrays {
         self.try_with(|arrays| arrays.stack(class).push(entry)).unwrap_or(false)
     }
 
-    /// Puts blocks of a batch under one hold of the lock, up to the capacity. The rest stays in the batch.
+    /// Puts blocks of a batch under one hold of the lock, up to the capacity. The other blocks stay in the
+    /// batch.
     pub(crate) fn try_push_many(&self, class: Class, batch: &mut Batch) {
         let pushed = self.try_with(|arrays| {
             let stack = arrays.stack(class);

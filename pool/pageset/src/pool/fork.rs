@@ -2,10 +2,10 @@
 //! of `fork` may do only what [`Fork`](crate::Fork) says. A signal handler that interrupted its thread inside
 //! an operation of the same pool may take no lock of the pool.
 //!
-//! A public operation that waits for a lock gets the pool's parts from [`Pool::enter`], except for the drop
-//! of the pool. An operation that takes no lock but changes memory or metadata gets the pool's parts from
-//! [`Pool::in_parent`]. Dropping [`Pages`](crate::Pages) uses [`Inner::enter`]. All other code reads only
-//! facts that never change.
+//! A public operation that waits for a lock calls [`Pool::enter`] or [`Inner::enter`]. The drop of the pool
+//! and [`Pool::take_over`] wait for locks, but check for a child themselves. [`Pool::populate`] and
+//! [`Pool::alloc_bulk`] begin with [`Pool::in_parent`]. Pops and pushes on arrays need no check, because in a
+//! child no CPU has arrays. The other public operations change nothing in the pool.
 
 use super::{Inner, Pool};
 use crate::error::AllocError;

@@ -74,7 +74,7 @@ fn use_all(pool: &Pool) {
 
 type Action = (&'static str, fn(&Pool));
 
-/// Actions after a registration. Some of them put other pages behind the addresses of a pool that is not
+/// Actions after a registration. Some actions put other pages behind the addresses of a pool that is not
 /// pinned.
 const ACTIONS: [Action; 7] = [
     ("nothing", |_| {}),
