@@ -387,8 +387,9 @@ macro_rules! counters {
 }
 
 impl BlockCounters {
-    /// How often a CPU changed the sets of pageblocks, which all CPUs of a zone share. A free to a pageblock
-    /// that another CPU reserves does not count: such a free changes only a line of that pageblock.
+    /// About how often a CPU changed the sets of pageblocks, which all CPUs of a zone share: the sum of five
+    /// counters. A free to a pageblock that another CPU reserves does not count: such a free changes only a
+    /// line of the pageblock.
     #[must_use]
     pub const fn shared(&self) -> usize {
         let parts = self.adopted.wrapping_add(self.claimed).wrapping_add(self.published);
@@ -399,10 +400,11 @@ impl BlockCounters {
 counters! {
     /// Pageblocks in part use that a CPU reserved.
     adopted,
-    /// How often a CPU took one or more whole pageblocks.
+    /// How often a CPU took one or more whole pageblocks from the zone. Takes at an address and takes of
+    /// contiguous frames are not counted.
     claimed,
-    /// How often a CPU returned one or more whole pageblocks to the zone. The pageblocks that
-    /// [`closed`](Self::closed) counts are among them.
+    /// How often a CPU returned one or more whole pageblocks to the zone. A pageblock in a stock is not
+    /// counted until the stock returns it.
     published,
     /// How often an open pageblock became whole, because its last frame in use was freed.
     closed,

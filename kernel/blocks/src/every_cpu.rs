@@ -83,8 +83,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator.mark_bad(cpu, pfn)
     }
 
-    /// A CPU's arrays. Returns `None` if the CPU is in the middle of an operation. An interrupt handler then
-    /// uses the allocator directly.
+    /// A CPU's arrays. Returns `None` if the CPU is in the middle of an operation. An interrupt handler that
+    /// gets `None` uses the allocator directly.
     fn of(&self, cpu: CpuId) -> Option<RefMut<'_, CpuArrays<'a>>> {
         self.arrays.get(cpu.index())?.try_borrow_mut().ok()
     }

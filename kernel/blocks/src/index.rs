@@ -88,13 +88,13 @@ impl Several {
         Self { word: block.0 / BITS, bits: 1 << (block.0 % BITS) }
     }
 
-    /// Pageblocks whose bits lie in one half of a word of a set. `half` is the number of that half, counted
+    /// Pageblocks whose bits lie in one half of a word of a set. `half` is the number of the half, counted
     /// from the set's first word.
     pub(crate) const fn of_half(half: usize, bits: usize) -> Self {
         Self { word: half / 2, bits: bits << (half % 2 * (BITS / 2)) }
     }
 
-    /// Adds a pageblock. Returns `false` if its bit lies in another word.
+    /// Adds a pageblock. Returns `false` if the bit of `block` lies in another word.
     pub(crate) const fn add(&mut self, block: BlockId) -> bool {
         let one = Self::of(block);
         let belongs = self.bits == 0 || self.word == one.word;
@@ -260,7 +260,7 @@ impl<A: Access> Set<'_, A> {
         Several { word: blocks.word, bits: there & there >> 1 & touched & FIRSTS }
     }
 
-    /// Removes a pageblock. Returns `false` if it is no member.
+    /// Removes a pageblock. Returns `false` if the pageblock is no member.
     pub(crate) fn remove(&self, block: BlockId) -> bool {
         self.remove_all(block.0 / BITS, 1 << (block.0 % BITS))
     }
@@ -387,7 +387,7 @@ impl<A: Access> Set<'_, A> {
         usize::MAX << from & usize::MAX >> (BITS - end)
     }
 
-    /// Removes a pair. Returns `false` if one of its pageblocks is no member.
+    /// Removes a pair. Returns `false` if a pageblock of the pair is no member.
     pub(crate) fn remove_pair(&self, first: BlockId) -> bool {
         self.remove_all(first.0 / BITS, 0b11 << (first.0 % BITS))
     }

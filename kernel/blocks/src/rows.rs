@@ -47,8 +47,8 @@ use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest,
 pub struct Rows<A = Shared> {
     rows: [AtomicUsize; ROWS],
     access: PhantomData<A>,
-    /// This field lies in another cache line than `rows`, so that `rows` has the same layout with and without
-    /// the feature.
+    /// `last_change` lies in another cache line than `rows`, so that `rows` has the same layout with and
+    /// without the feature.
     #[cfg(feature = "line-counts")]
     pub(crate) last_change: crate::last_change::LastChange,
 }

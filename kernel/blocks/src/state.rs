@@ -317,7 +317,7 @@ impl BlockState {
         State(self.state.load(SeqCst))
     }
 
-    /// Stores a state. Only the constructor calls this, before other threads have the allocator.
+    /// Stores a state. Only the constructor calls `set`, before other threads have the allocator.
     pub(crate) fn set(&self, state: State) {
         self.state.store(state.0, Relaxed);
     }

@@ -314,8 +314,8 @@ fn parts_of_a_block_that_two_cpus_free_at_once_are_all_freed() {
     });
 }
 
-/// One CPU frees the last frame of a pageblock while the reserving CPU gives it up. One of the two CPUs makes
-/// the pageblock whole.
+/// One CPU frees the last frame in use of a pageblock while the reserving CPU gives the pageblock up. One of
+/// the two CPUs makes the pageblock whole.
 #[test]
 fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
     for of in [0, 5, 7] {

@@ -309,7 +309,7 @@ fn many_at_once() {
 fn exact_counts_and_parts() {
     for frames in [300, 700] {
         stop_at_each_step(3 * PAGEBLOCK, nothing, move |world, _| {
-            // When this CPU goes on, other CPUs may have all memory, or may be changing the pageblock.
+            // When CPU 0 goes on, other CPUs may have all memory, or may be changing the pageblock.
             if let Ok(pfn) = world.allocator.alloc_exact(CPU, frames, &request(0)) {
                 let _ = world.allocator.split_range(CPU, pfn.0 + 10..pfn.0 + 20);
                 world.allocator.free_range(CPU, pfn.0..pfn.0 + frames).expect("it is in use");

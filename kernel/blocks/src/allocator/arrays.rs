@@ -155,8 +155,9 @@ impl<'a> CpuArrays<'a> {
     }
 
     /// Returns all blocks to the allocator if the arrays were idle since the last tick: no array fetched or
-    /// returned blocks, and the arrays hold as many frames as at that tick. In both cases, does the CPU's
-    /// [periodic work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
+    /// returned blocks, and the arrays hold as many frames as at that tick. Also does the CPU's [periodic
+    /// work](BlockAllocator::tick), whether the arrays were idle or not. So the arrays of an idle CPU are
+    /// empty after two ticks.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::tick`].

@@ -1,5 +1,5 @@
-//! Claims whole pageblocks. The caller opens them, hands them out as blocks of one or two pageblocks, or
-//! keeps them in a stock.
+//! Claims whole pageblocks. The caller opens the claimed pageblocks, hands them out as blocks of one or two
+//! pageblocks, or keeps them in a stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -57,7 +57,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let taken = whole.take_from(first, zone.blocks.end, limit);
             if taken.len() > 0 {
                 self.note_claimed(needy, first, taken.len());
-                // The last pageblock may lie in the next unit.
+                // The last claimed pageblock may lie in the unit after the unit of the first.
                 taken.last().into_iter().for_each(|block| self.note_use(needy.wanted.migratetype, block));
                 return taken;
             }

@@ -31,9 +31,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// A call for up to 1024 frames, with an alignment up to 1024, usually takes as long as an
-    /// [`alloc`](Self::alloc) of one block. Otherwise the call searches for the first run of whole pageblocks
-    /// that is long enough, and then for the first run of free frames. O(pageblocks). Whole GiB at a multiple
-    /// of a GiB are found without a search of the pageblocks.
+    /// [`alloc`](Self::alloc) of one block. Other calls search for the first run of whole pageblocks that is
+    /// long enough, and then for the first run of free frames. O(pageblocks). Whole GiB at a multiple of a
+    /// GiB are found without a search of the pageblocks.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for a count of 0; [`AllocError::BadAlign`] if `align` is no power of two; the
@@ -181,8 +181,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let whole = || self.whole_places(zone, frames, align).find_map(take);
         let any = || {
-            // Takes the first run that is large enough. If another CPU changes that run meanwhile, tries the
-            // next.
+            // Takes the first run that is large enough. If another CPU takes frames of the run meanwhile,
+            // tries the next run.
             let mut run = FrameId(0)..FrameId(0);
             self.free_extents(zone).find_map(|extent| {
                 run = if run.end == extent.start { run.start..extent.end } else { extent };

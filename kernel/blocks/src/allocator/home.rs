@@ -41,7 +41,8 @@ impl Home {
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
 
-    /// Whether a request tries the home zone first. Returns `false` also if only the zonelists can tell.
+    /// Whether a request tries the home zone first. Returns `false` also if the zone must be looked up in the
+    /// zonelists.
     #[inline]
     pub(super) fn serves(&self, request: &Request) -> bool {
         let is_at_home = match request.nodes {

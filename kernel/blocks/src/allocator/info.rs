@@ -27,8 +27,8 @@ pub struct ZoneUse {
     /// The part of `free` that lies in reserved pageblocks and stocks. Other CPUs usually take frames of
     /// reserved pageblocks only if they find no other free frames.
     pub at_hand: u64,
-    /// Pageblocks that are completely free, reserved ones included. Only atomic requests can get those that
-    /// the highatomic reserve keeps.
+    /// Pageblocks that are completely free, those in stocks or reserved by CPUs included. The highatomic
+    /// reserve keeps some of these pageblocks for atomic requests.
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. The fields `free`, `at_hand` and `whole_pageblocks` do not count
     /// isolated pageblocks.

@@ -3,10 +3,10 @@
 //! A walk through the code goes down this list:
 //!
 //! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
-//!   CPUs' pageblocks), `refill` (another pageblock). These four use `take` (a block of one pageblock),
-//!   `claim` (whole pageblocks), and `reservation` (of a pageblock, by a CPU). The four also use `room`
-//!   (whether a zone has enough memory), `highatomic` (for atomic requests of high order), and `needy` (the
-//!   request).
+//!   CPUs' pageblocks), `refill` (another pageblock). An allocation also uses `take` (a block of one
+//!   pageblock), `claim` (whole pageblocks), and `reservation` (of a pageblock, by a CPU). Its data and
+//!   checks are in `needy` (the request), `room` (whether a zone has enough memory), and `highatomic` (for
+//!   atomic requests of high order).
 //! - A free: `free`, `stock` (whole pageblocks that each CPU keeps for its next requests), `settle` (a
 //!   pageblock after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
 //!
@@ -92,8 +92,8 @@ use crate::zone::Zone;
 /// Each allocation and each free takes the number of the CPU that it runs on. Several threads may pass the
 /// same CPU at once.
 ///
-/// Cost: a free is O(1). An allocation is O(1) while the CPU's pageblock has a free block. Otherwise the
-/// search for another pageblock may look at each unit of 1 GiB, up to 512 units. An allocation near a
+/// Cost: a free is O(1). An allocation is O(1) while the CPU's pageblock has a free block. If it has none,
+/// the search for another pageblock may look at each unit of 1 GiB, up to 512 units. An allocation near a
 /// watermark, or one that found no block, settles each unsettled pageblock. The documentation of other
 /// operations says if their cost grows with the size of memory.
 pub struct BlockAllocator<'a, A = Shared> {
@@ -101,7 +101,7 @@ pub struct BlockAllocator<'a, A = Shared> {
     bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
     index: Index<'a>,
-    /// The shares of all CPUs in the first zone, then their shares in the next zone, and so on.
+    /// The entries of all CPUs for the first zone, then their entries for the next zone, and so on.
     shares: Storage<'a, CpuShare>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
@@ -143,7 +143,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self.shares[zone.index() * self.cpus() + cpu.index()]
     }
 
-    /// Each CPU's share of a zone.
+    /// The [`CpuShare`] of each CPU for a zone.
     fn shares_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuShare> {
         (0..self.cpus()).map(move |cpu| self.share_at(zone, CpuId(cpu as u32)))
     }

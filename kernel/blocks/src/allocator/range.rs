@@ -358,8 +358,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.has_bad() { open.bad() } else { open }
         };
         self.state(block).update::<A>(|state| Some(to_open(state))).ok();
-        // Race: another CPU freed a part meanwhile, and saw the phase `Changing`. The other CPU did not
-        // settle the pageblock, so this CPU settles it.
+        // Race: another CPU freed a part of the pageblock meanwhile, and saw the phase `Changing`. The other
+        // CPU did not settle the pageblock, so this CPU settles it.
         self.settle(block);
     }
 }

@@ -14,13 +14,14 @@ use crate::zone::Zone;
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
 /// of at least this order. The CPU prefers a smaller block to a whole pageblock in a unit that does not suit.
 /// Measured with `--example orders -- 256 50 4 300000`: if this constant is 0, the program executes 8 % more
-/// instructions. If it is 4, the program executes 11 % fewer, and 57 pageblocks stay whole instead of 59.
+/// instructions. If it is 4, the program executes 11 % fewer instructions, and 57 pageblocks stay whole
+/// instead of 59.
 const RICH: usize = 2;
-/// For orders up to this one, a CPU reserves the pageblock in part use that it takes a block from. Orders 1
-/// to 3 do not if no pageblock is whole. For larger orders, a CPU reserves a pageblock in part use only to
-/// change its type. Measured with `--example orders -- 4096 75 8 200000`: if this constant is 0, 456
-/// pageblocks stay whole instead of 482. If it is 8, the program executes 10 % fewer instructions, and 436
-/// pageblocks stay whole.
+/// For orders up to this one, a CPU reserves the pageblock in part use that it takes a block from. For orders
+/// 1 to 3, a CPU does not reserve the pageblock if no pageblock is whole. For larger orders, a CPU reserves a
+/// pageblock in part use only to change its type. Measured with `--example orders -- 4096 75 8 200000`: if
+/// this constant is 0, 456 pageblocks stay whole instead of 482. If it is 8, the program executes 10 % fewer
+/// instructions, and 436 pageblocks stay whole.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
@@ -191,7 +192,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Reserves an unsettled pageblock that this CPU keeps, and takes a block of it. Prefers the pageblock
     /// whose largest free block is smallest. `smallest` is the smallest order whose set has a pageblock.
-    /// Takes only a pageblock whose largest free block is smaller, so that nearly free ones can become whole.
+    /// Takes only a pageblock whose largest free block has an order below `smallest`, so that nearly free
+    /// pageblocks can become whole.
     fn take_from_kept(&self, needy: Needy<'_>, smallest: Option<usize>) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         let orders = least_order(needy.wanted)..smallest.unwrap_or(PAGEBLOCK_ORDER);
@@ -342,7 +344,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 /// The least order that the largest free block of a pageblock must have, so that a CPU reserves the pageblock
-/// for such requests while memory is not short.
+/// for `wanted` while memory is not short.
 fn least_order(wanted: Wanted) -> usize {
     if wanted.order == Order::ZERO { RICH } else { wanted.order.index() }
 }

@@ -69,8 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Makes a pageblock unsettled after a free. If all frames of the pageblock are free now, makes it whole.
-    /// If `keeper` is a CPU, an unsettled pageblock goes to its `CpuShare`. A whole pageblock goes to its
-    /// stock, if the allocator keeps stocks.
+    /// If `keeper` is a CPU, an unsettled pageblock goes to its `CpuShare`. A whole pageblock goes to the
+    /// CPU's stock, if the allocator keeps stocks.
     ///
     /// Race: several CPUs free the last frames at once. Each CPU reads the rows after its own free, so the
     /// CPU with the last free sees that all frames are free. If several CPUs see that all frames are free,

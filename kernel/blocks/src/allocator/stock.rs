@@ -28,8 +28,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frees a block of pageblock size and keeps it in the CPU's stock. Returns `false` if there is no such
-    /// block in use and in service, or if this allocator keeps no stocks.
+    /// Frees a block of pageblock size and keeps it in the CPU's stock. Returns `false` if no block of one
+    /// pageblock is in use and in service there, or if this allocator keeps no stocks.
     pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockId) -> bool {
         let is_freed = self.steers() && self.end_block(block);
         if is_freed {
@@ -51,8 +51,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether the zone has enough whole pageblocks for each CPU to keep this many. With fewer, CPUs would
-    /// have to search the stocks of other CPUs.
+    /// Whether the zone has enough whole pageblocks for each CPU to keep `blocks` of them. If CPUs kept
+    /// stocks of fewer, other CPUs would have to search the stocks.
     fn has_for_each(&self, zone: &Zone, blocks: usize) -> bool {
         zone.whole_blocks() >= blocks * self.cpus()
     }
@@ -113,8 +113,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.shares_in(zone.id).for_each(|share| self.give_stock(zone, share));
     }
 
-    /// If the pageblock is in a stock, returns that stock to the zone. O(CPUs) for a pageblock that is whole
-    /// and not in the set.
+    /// If the pageblock is in a stock, returns all pageblocks of the stock to the zone. O(CPUs) for a
+    /// pageblock that is whole and not in the set.
     pub(super) fn give_stock_with(&self, block: BlockId) {
         let is_claimed = |state: State| state.phase() == Phase::Whole && !self.is_published(block);
         if self.states.get(block.0).is_some_and(|state| is_claimed(state.get())) {

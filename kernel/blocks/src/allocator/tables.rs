@@ -54,7 +54,7 @@ pub struct TableCounts {
     pub bad: usize,
     /// Words of the sets of pageblocks.
     pub index: usize,
-    /// Shares: one for each CPU and zone.
+    /// Entries with the data of one CPU for one zone: one for each CPU and zone.
     pub shares: usize,
     /// CPUs.
     pub cpus: usize,
@@ -103,7 +103,7 @@ impl TableCounts {
         }
     }
 
-    /// Bytes of all tables, one after the other in the order of [`Tables::lent`]. The first begins at a
+    /// Bytes of all tables, one after the other in the order of [`Tables::lent`]. The first table begins at a
     /// multiple of [`ALIGN`](Self::ALIGN).
     #[must_use]
     pub const fn bytes(&self) -> usize {
@@ -179,7 +179,7 @@ pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
     Some(zone.span.start / LARGEST * LARGEST..zone.span.end.checked_next_multiple_of(LARGEST)?)
 }
 
-/// Pageblocks of a zone. Returns `None` if the zone has none or too many.
+/// The number of pageblocks of a zone. Returns `None` if the zone has no frames, or too many pageblocks.
 pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
     let covering = covering(zone)?;
     let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;

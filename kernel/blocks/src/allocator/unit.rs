@@ -80,8 +80,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A pageblock of a set for this request. With `Places::Suiting`, a movable request gets only pageblocks
-    /// in clean units.
+    /// Finds a member of `set` that this request may use. With `Places::Suiting`, a movable request gets only
+    /// pageblocks in clean units.
     pub(super) fn find_open(
         &self,
         zone: &Zone,
@@ -118,7 +118,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.set(Members::Tainted).has(zone.unit_of(block).start)
     }
 
-    /// The pageblock where a CPU begins its search. Different CPUs begin at different pageblocks.
+    /// The pageblock where a CPU begins its search. CPUs begin far from each other if the range has more
+    /// pageblocks than there are CPUs.
     fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockId>) -> BlockId {
         blocks.start.after(each(blocks).len() * needy.cpu.index() / self.cpus().max(1))
     }
@@ -142,10 +143,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// A member of a set in a tainted unit.
+    /// A pageblock that is a member of `set` and lies in a tainted unit.
     pub(super) fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
-        // Most sets have no members. So this look saves a look at each tainted unit.
+        // Most sets have no members in the zone. So one search of the whole zone saves a search of each
+        // tainted unit.
         set.find_from(&zone.blocks, zone.blocks.start)?;
         let tainted = self.set(Members::Tainted);
         let mut from = zone.blocks.start;

@@ -95,7 +95,8 @@ fn what_is_no_frame_cannot_be_bad() {
         assert_eq!(allocator.mark_bad(CPU, Pfn(foreign)), Err(FreeError::Foreign(Pfn(foreign))));
     }
     assert_eq!(allocator.mark_bad(CpuId(1), Pfn(0)), Err(FreeError::BadCpu(CpuId(1))));
-    // A pageblock with holes needs an entry, too, and one entry is left.
+    // To mark a frame, a pageblock with holes also needs an entry in the table of bad frames. One entry is
+    // unused.
     allocator.mark_bad(CPU, Pfn(600)).unwrap();
     assert_eq!(allocator.free(CPU, Pfn(600), Order::ZERO), Err(FreeError::Leaked(Pfn(600))));
     assert_eq!(allocator.validate().unwrap().leaked, 1);

@@ -23,8 +23,8 @@ impl<'a> TableLender<'a> for Bump<'a> {
         let (table, rest) = memory.split_at_mut_checked(len.checked_mul(size_of::<T>())?)?;
         self.0 = rest;
         let first = table.as_mut_ptr().cast::<MaybeUninit<T>>();
-        // SAFETY: `table` is aligned for T, has room for `len` of them, and is lent for 'a. Nothing else
-        // refers to it from here on.
+        // SAFETY: `table` is aligned for T, has room for `len` of them, and is lent for 'a. From here on,
+        // nothing else refers to `table`.
         let table = unsafe { slice::from_raw_parts_mut(first, len) };
         table.iter_mut().for_each(|entry| _ = entry.write(make()));
         // SAFETY: each entry was just written.

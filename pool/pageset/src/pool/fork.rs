@@ -1,6 +1,6 @@
 //! Checks whether the calling code may use a pool. Two kinds of callers may use only some operations. A child
 //! of `fork` may do only what [`Fork`](crate::Fork) says. A signal handler that interrupted its thread inside
-//! an operation of the same pool may take no lock of the pool.
+//! an operation of the same pool must not wait for a lock of the pool.
 //!
 //! A public operation that waits for a lock calls [`Pool::enter`] or [`Inner::enter`]. The drop of the pool
 //! and [`Pool::take_over`] wait for locks, but check for a child themselves. [`Pool::populate`] and
