@@ -2,7 +2,7 @@
 //!
 //! Every function that can fail returns 0 or a number of `errno.h`, and [`pageset_message`] explains the
 //! error. The library trusts no handle and no page. The library looks each handle up, and keeps a table of
-//! the pages that C has. So a call with a wrong handle or page changes nothing and gets an error.
+//! the pages that C has. So the library refuses a wrong handle or a wrong page with an error.
 //!
 //! `create` and `config` make pools, and `alloc` and `free` serve pages. `memory` has calls on a whole pool,
 //! `report` has counters, and `facts` has constants. Calls on a pool find the pool by its handle in `pools`.

@@ -71,8 +71,8 @@ pub enum Numa {
 /// - A child can read pages as the variants of `Fork` say. Pages of a memfd and of hugetlb are the parent's
 ///   own memory. The program is responsible for its child's writes to pages of a memfd and of hugetlb.
 ///   [`Pool::memfd`](crate::Pool::memfd) gives the rules.
-/// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
-///   [`AllocError::Forked`](crate::AllocError::Forked).
+/// - Every allocation returns the error [`AllocError::Forked`](crate::AllocError::Forked), and
+///   [`Pool::populate`](crate::Pool::populate) returns the system's error `EPERM`.
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
 ///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, because a child cannot check pages.
 /// - [`Pool::trim`](crate::Pool::trim) and [`Pool::tick`](crate::Pool::tick) give no memory back.

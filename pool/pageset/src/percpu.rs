@@ -52,7 +52,7 @@ impl PerCpu {
     }
 
     /// Sets the capacities of the arrays again if the free memory has halved or doubled since the last time,
-    /// or if the share has grown. Each allocation or free that an array cannot serve calls `fit`.
+    /// or if the share has grown. An allocation of a block, or a free, calls `fit` if no array can serve it.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);

@@ -19,7 +19,8 @@ const MIB: usize = 1 << 20;
 const FRAMES: u64 = 16 * MIB as u64 / 4096;
 const SOON: Duration = Duration::from_secs(20);
 
-/// Runs `parent` in a process of its own. One of its descendants writes to the pipe when the work is done.
+/// Runs `parent` in a process of its own. A descendant of this process writes to the pipe when the work is
+/// done.
 fn daemon(parent: impl FnOnce(PipeWriter)) {
     let (mut done, says): (PipeReader, PipeWriter) = std::io::pipe().unwrap();
     let pid = fork(|| parent(says.try_clone().unwrap()));

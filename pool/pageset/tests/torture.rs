@@ -76,7 +76,7 @@ fn move_to_some_cpu(_: &mut Random) {}
 
 struct Arena<'p> {
     pool: &'p Pool,
-    /// Pages that a thread left here for another thread to free.
+    /// Pages that threads have left in this list for other threads to free.
     handed_over: Mutex<Vec<Owned<'p>>>,
     pairs: AtomicU64,
     ends: AtomicBool,

@@ -104,8 +104,8 @@ fn scans_for_parts_leave_kept_and_populated_memory() {
         pool.populate(populated_mib * MIB, one, |_| ControlFlow::Continue(())).unwrap();
         let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
         pages.iter_mut().for_each(|page| page[0] = 1);
-        // One page stays in use. Scans give back the other pages of its pageblock, unless the pageblock is
-        // populated.
+        // One page stays in use. Scans give back the other pages of the used page's pageblock, unless the
+        // pageblock is populated.
         pages.retain(|page| page.offset() == 0);
         (0..20).for_each(|_| while pool.tick().more {});
         let kept = pool.backing().unwrap().resident_bytes;

@@ -34,7 +34,7 @@ fn a_pool_grows_into_what_it_reserved() {
     pool.validate().unwrap();
 }
 
-/// Tests requests of six shapes. Each asks a cache for pages before the request fails.
+/// Tests requests of six shapes. Each shape of request asks a cache for pages before the request fails.
 #[test]
 fn whoever_finds_no_memory_asks_the_program_first() {
     static CACHE: Mutex<Vec<OwnedPages>> = Mutex::new(Vec::new());
