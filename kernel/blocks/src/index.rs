@@ -239,9 +239,9 @@ impl<A: Access> Set<'_, A> {
         self.add_above(1, blocks.word);
     }
 
-    /// Removes up to `limit` members from `first` on by one exchange. These members lie before `end`, and
-    /// their bits in the half-word that has the bit of `first`. If another CPU removed one of these members
-    /// first, removes and returns none.
+    /// Removes up to `limit` members from `first` on by one exchange. The removed members lie before `end`,
+    /// and their bits in the half-word that has the bit of `first`. If another CPU removed one of these
+    /// members first, removes and returns none.
     pub(crate) fn take_from(&self, first: BlockId, end: BlockId, limit: usize) -> Several {
         let (word, from) = (first.0 / BITS, first.0 % BITS);
         let Some(cell) = self.word(0, word) else { return Several::NONE };

@@ -412,8 +412,8 @@ fn memory_that_is_added() {
             world.give(OTHER, all);
             world.allocator.tick(cpu).expect("it is a CPU");
         }
-        // Another CPU adds the rest of the pageblock. Such a call is an error while CPU 0 is beginning to add
-        // the pageblock.
+        // Another CPU adds the rest of the pageblock. The call of `add_memory` is an error while CPU 0 is
+        // beginning to add the pageblock.
         let add_rest = || world.allocator.add_memory(OTHER, BEFORE + ADDED..BEFORE + 2 * PAGEBLOCK);
         let is_added = add_rest().is_ok();
         stopped.join().expect("it ends");

@@ -6,8 +6,8 @@ use crate::row::ROW_FRAMES;
 
 /// The number of orders that have arrays: the orders up to [`COSTLY_ORDER`], and the order of a pageblock.
 pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
-/// The number of blocks that an array has room for. It is a power of two, so that a masked index needs no
-/// bounds check.
+/// The number of blocks that an array has room for. The number is a power of two, so that a masked index
+/// needs no bounds check.
 const BLOCKS_MAX: usize = 64;
 
 /// The order of each array's blocks.

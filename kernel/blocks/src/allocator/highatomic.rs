@@ -52,8 +52,8 @@ impl Zone {
     /// Frames that ordinary requests leave to atomic requests: the part of the highatomic reserve that is
     /// whole now.
     pub(super) fn highatomic_frames(&self) -> u64 {
-        // Most zones have no highatomic reserve. For such zones, do not read the gauges, which every CPU
-        // changes.
+        // Most zones have no highatomic reserve. For a zone without a highatomic reserve, do not read the
+        // gauges, which every CPU changes.
         match self.highatomic_reserve.load(Relaxed) {
             0 => 0,
             reserved => (reserved.min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64),

@@ -61,7 +61,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Whether a zone is not below its minimum watermark after a block at a given place was taken (spec
-    /// §1.8). A request of high priority gets no lower floor here, because it could use another place.
+    /// §1.8). A request of high priority must leave as many frames as other requests, because it could use
+    /// another place.
     pub(super) fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
         let lasting = request.traits & (RequestTraits::NO_WATERMARKS | RequestTraits::NO_RESERVES);
         let mut anywhere = request.with(lasting);

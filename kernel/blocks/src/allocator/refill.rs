@@ -42,8 +42,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if taken.is_some() {
             return taken;
         }
-        // An order above `RESERVED_FOR_MAX` reserves no pageblock, so each request searches. So a request of
-        // such an order settles only the one pageblock of `take_freed`, unless memory is short.
+        // A request of an order above `RESERVED_FOR_MAX` reserves no pageblock in part use, so each such
+        // request searches. So it settles only the one pageblock of `take_freed`, unless memory is short.
         if self.is_short(needy) {
             self.settle_some(needy, Self::next_unsettled);
         } else if needy.wanted.order <= RESERVED_FOR_MAX {

@@ -21,8 +21,8 @@ pub(super) enum Members {
     Unsettled,
     /// Tainted units. The member is the first pageblock of the unit.
     Tainted,
-    /// Units that have only whole pageblocks. The member is the first pageblock of the unit. The set
-    /// `WholeUnits` may contain a unit after one of its pageblocks was claimed.
+    /// Units that have only whole pageblocks. The member is the first pageblock of the unit. A unit may stay
+    /// in this set after one of its pageblocks was claimed.
     WholeUnits,
 }
 

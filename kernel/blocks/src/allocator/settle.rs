@@ -1,7 +1,7 @@
-//! Settles unreserved pageblocks after frees. A free only notes that its pageblock is *unsettled*. A CPU
-//! *settles* the pageblock before it searches for free blocks: it reads the rows, and makes the pageblock
-//! whole or moves it to the set of its largest free block. So many frees together cost one change of the
-//! sets.
+//! Settles unreserved pageblocks after frees. A free only notes that its pageblock is *unsettled*, unless all
+//! frames of the pageblock are free now. A CPU *settles* the pageblock before it searches for free blocks: it
+//! reads the rows, and makes the pageblock whole or moves it to the set of its largest free block. So many
+//! frees together cost one change of the sets.
 //!
 //! An open pageblock in service that no CPU reserves is in one of four conditions:
 //!
