@@ -15,12 +15,12 @@ const ROUNDS: usize = 21;
 const GIB: u64 = 1 << 18;
 const PAGEBLOCK: u64 = 512;
 
-/// The memory that is in use before the request. The request can have the last GiB.
+/// The memory that is in use before the request for 1 GiB.
 #[derive(Clone, Copy, Debug)]
 enum Use {
     /// No page is in use.
     Nothing,
-    /// All pages are in use.
+    /// In each GiB but the last, all pages are in use.
     Everything,
     /// In each GiB but the last, one page of the first pageblock is in use.
     FirstPageblock,

@@ -12,8 +12,7 @@ use pageset_core::{
     ZoneKind,
 };
 
-/// Frames of 4 KiB: 256 MiB from 0 on, with a hole for the firmware. The end is not a multiple of a
-/// pageblock.
+/// Frames of 4 KiB: nearly 256 MiB, with a hole for the firmware. The end is not a multiple of a pageblock.
 const MEMORY: [core::ops::Range<u64>; 2] = [1..0x7f31, 0x8000..0xfff3];
 const CPUS: usize = 2;
 /// The lengths of all tables: pageblocks of 512 frames, zones, CPUs, nodes.

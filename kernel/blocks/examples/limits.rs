@@ -1,11 +1,12 @@
 //! Measures the free memory after a long load, and the cost of requests that find no memory: `cargo run
 //! --release -p pageset-blocks --example limits`.
 //!
-//! The first table is the median of five seeds. Random requests for 1 to 64 frames keep half of the memory in
-//! use. The first table has the longest free run, and the free pageblocks in percent of the pageblocks that
-//! the free memory would fill. The second table has nanoseconds of a request that fails because all memory is
-//! in use, or because only every second frame is free; and of the free of a pageblock. Each is the median of
-//! nine rounds.
+//! For the first table, random requests for 1 to 64 frames keep half of the memory in use. The table has the
+//! longest free run, and the free pageblocks in percent of the pageblocks that the free memory would fill.
+//! Each number is the median of five seeds. The second table has nanoseconds, each the median of nine rounds.
+//! The first column is for a request that fails because all memory is in use. The second column is for a
+//! request that fails because only every second frame is free. The third column is for the free of a
+//! pageblock.
 
 mod host;
 mod load;
@@ -24,7 +25,7 @@ const SEEDS: u64 = 5;
 const ROUNDS: usize = 9;
 const PAGEBLOCK: usize = 512;
 
-/// Calls `visit` with each allocator and its name. Each has so many frames.
+/// Calls `visit` with each allocator and its name. Each allocator has `frames` frames.
 fn each(frames: u64, mut visit: impl FnMut(&str, &dyn Frames)) {
     with_zone(frames, |config| {
         let blocks = || {
@@ -69,7 +70,8 @@ impl<F: FrameAllocator> Frames for F {
     }
 }
 
-/// Ages half-full memory. Returns the longest free run, and the share of pageblocks that are free.
+/// Ages half-full memory. Returns the longest free run in frames, and the free pageblocks in percent of those
+/// that the free memory would fill.
 fn age(allocator: &dyn Frames, frames: usize, seed: u64) -> [f64; 2] {
     let mut random = Random(seed + 1);
     let (mut live, mut held): (Vec<(Pfn, u64)>, u64) = (Vec::new(), 0);
@@ -99,7 +101,7 @@ fn median(mut of: Vec<f64>) -> f64 {
     of[of.len() / 2]
 }
 
-/// Nanoseconds of one of `count` calls.
+/// The mean nanoseconds of one of `count` calls, in the median round.
 fn time_ns(count: usize, mut call: impl FnMut(usize)) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let start = Instant::now();

@@ -2,9 +2,9 @@
 //! small`.
 //!
 //! A client keeps 50, 75 or 90 % of memory in use, in blocks of orders 0 to 7 (4 to 512 KiB). A step frees
-//! random blocks until there is room, and then requests one. Prints nanoseconds for each step, the share of
-//! refused requests, and how much of the free memory is whole pageblocks at the end. The example measures
-//! this allocator and `pageset-core`.
+//! random blocks until there is room, and then requests one. Prints nanoseconds for each step, the percentage
+//! of refused requests, and the percentage of the free memory that whole pageblocks have at the end. The
+//! example measures this allocator and `pageset-core`.
 
 mod host;
 

@@ -24,8 +24,8 @@ mod sealed {
 #[derive(Debug)]
 pub struct Shared;
 
-/// One thread at a time uses the allocator. A store changes a row. Such an allocator is not [`Sync`], so the
-/// compiler keeps it on one thread or behind a lock.
+/// One thread at a time uses the allocator. A store changes a row. An allocator with `Alone` is not [`Sync`],
+/// so the compiler keeps the allocator on one thread or behind a lock.
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>() {}
@@ -114,7 +114,7 @@ pub(crate) fn set<A: Access>(cell: &AtomicUsize, to: usize) {
     cell.store(to, if A::IS_SHARED { SeqCst } else { Release });
 }
 
-/// Adds to a word, with wrap-around. Returns the word before.
+/// Adds to a word, with wrap-around. Returns the old word.
 #[inline(always)]
 pub(crate) fn add<A: Access>(word: &AtomicUsize, more: usize) -> usize {
     if A::IS_SHARED {
@@ -125,7 +125,7 @@ pub(crate) fn add<A: Access>(word: &AtomicUsize, more: usize) -> usize {
     before
 }
 
-/// Sets bits of a word. Returns the word before.
+/// Sets bits of a word. Returns the old word.
 #[inline(always)]
 pub(crate) fn set_bits<A: Access>(word: &AtomicUsize, bits: usize) -> usize {
     if A::IS_SHARED {
@@ -136,7 +136,7 @@ pub(crate) fn set_bits<A: Access>(word: &AtomicUsize, bits: usize) -> usize {
     before
 }
 
-/// Clears bits of a word. Returns the word before.
+/// Clears bits of a word. Returns the old word.
 #[inline(always)]
 pub(crate) fn clear_bits<A: Access>(word: &AtomicUsize, bits: usize) -> usize {
     if A::IS_SHARED {

@@ -4,7 +4,8 @@ use crate::access::{Access, Shared, update};
 use crate::atomic::{AtomicU32, Relaxed, constant};
 
 /// Whether a CPU was active in a zone lately. Frees are not noted. Allocations of the block that the CPU
-/// freed last, or from the row that the CPU used last, are not noted either. So these calls stay cheap.
+/// freed last, or from the row that the CPU used last, are not noted either. So frees and such allocations
+/// stay cheap.
 #[derive(Debug)]
 pub(crate) struct Activity(AtomicU32);
 

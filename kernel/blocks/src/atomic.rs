@@ -66,8 +66,9 @@ macro_rules! constant {
 }
 pub(crate) use constant;
 
-/// `fetch_update` made of `load` and `compare_exchange`, for the types that replace the language's. This
-/// `fetch_update` never fails spuriously, so a simulation sees the same operations on every processor.
+/// `fetch_update` made of `load` and `compare_exchange`, for the types that replace the language's atomics.
+/// The composed `fetch_update` never fails spuriously, so a simulation sees the same operations on every
+/// processor.
 #[cfg(any(loom, all(feature = "observed", not(shuttle))))]
 macro_rules! composed {
     ($value:ty) => {

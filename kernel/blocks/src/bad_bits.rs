@@ -1,5 +1,5 @@
-//! Frames that are out of service for good, with a bit for each frame. Few pageblocks have such frames, so
-//! the table is short.
+//! Frames that are out of service for good, with a bit for each frame. Few pageblocks have frames out of
+//! service, so the table is short.
 
 use crate::atomic::{AcqRel, Acquire, AtomicU32, AtomicUsize, Release, array, constant};
 use crate::ids::BlockId;
@@ -9,7 +9,7 @@ use crate::row::{FRAMES, ROW_FRAMES, ROWS, rows_of};
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub(crate) struct BadBits {
-    /// The number of the pageblock, plus 1. 0 means that the entry is unused. A number that is set never
+    /// The number of the pageblock, plus 1. 0 means that the entry is unused. A number other than 0 never
     /// changes.
     block: AtomicU32,
     rows: [AtomicUsize; ROWS],
@@ -23,14 +23,15 @@ impl Default for BadBits {
 
 impl BadBits {
     constant! {
-        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
+        /// Makes an unused entry of the table.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self { block: AtomicU32::new(0), rows: array!(AtomicUsize::new(0)) }
         }
     }
 
-    /// Entries for this many pageblocks: one for every 32, and at least 16. Chosen.
+    /// The number of entries of the table: one for every 32 `pageblocks`, and at least 16. Both numbers are
+    /// chosen, not measured.
     pub(crate) const fn entries(pageblocks: usize) -> usize {
         if pageblocks < 512 { 16 } else { pageblocks / 32 }
     }

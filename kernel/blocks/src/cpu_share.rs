@@ -1,4 +1,5 @@
-//! One CPU's share of one zone: the pageblocks that it reserves.
+//! The data of one CPU for one zone: the pageblocks that the CPU reserves or keeps, hints for its searches,
+//! and counters.
 
 use pageset_core::{MigrateType, NodeId, Order, Pfn, ZoneId, ZoneKind};
 
@@ -45,32 +46,33 @@ impl CpuHome {
     }
 }
 
-/// One CPU's share of one zone.
+/// The data of one CPU for one zone.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct CpuShare {
     /// The zone's offset: the number of a frame minus its [`FrameId`], modulo 2^64.
     pub(crate) offset: u64,
-    /// The pageblock that this CPU found last. The CPU's next search begins there.
+    /// The pageblock that this CPU found last. The CPU's next search begins at this pageblock.
     near: AtomicU32,
     /// Whole pageblocks that the CPU keeps for its next requests.
     pub(crate) stock: Nearby,
-    /// The pageblock that a free of this CPU made unsettled last. This pageblock is not in the set of
-    /// unsettled pageblocks yet. The field is a hint: another CPU may have settled or reserved the pageblock
-    /// meanwhile.
+    /// The pageblock that a free of this CPU made unsettled last. The pageblock in `unsettled` is not in the
+    /// set of unsettled pageblocks yet. The field is a hint: another CPU may have settled or reserved the
+    /// pageblock meanwhile.
     pub(crate) unsettled: OneBlock,
-    /// Pageblocks that frees of this CPU made unsettled before that. They are hints as well.
+    /// Pageblocks that frees of this CPU made unsettled before the one in `unsettled`. The pageblocks in
+    /// `kept` are hints as well.
     pub(crate) kept: Nearby,
     pub(crate) activity: Activity,
     /// For each type, two reserved pageblocks: one for single frames, and one for larger blocks.
     reservations: [[Reservation; KINDS]; TYPES],
-    /// For each order, the first frame of the block that the CPU freed last, plus 1. This frame is a hint:
-    /// the block may have been taken since.
+    /// For each order up to a row's, the place of the block that the CPU freed last, plus 1. The place is a
+    /// hint: the block may have been taken since. 0 means that there is no hint.
     freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
 }
 
-/// The pageblocks that a CPU may reserve in a zone.
+/// How many pageblocks a CPU may reserve in a zone.
 pub(crate) const RESERVATIONS: usize = TYPES * KINDS;
 const KINDS: usize = 2;
 
@@ -122,7 +124,7 @@ impl CpuShare {
         &self.reservations[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
     }
 
-    /// The unsettled pageblocks that the CPU keeps.
+    /// The unsettled pageblocks that the CPU keeps: those in `kept`, then the one in `unsettled`.
     pub(crate) fn kept_unsettled(&self) -> impl Iterator<Item = BlockId> {
         self.kept.blocks().chain(self.unsettled.get())
     }
@@ -132,11 +134,11 @@ impl CpuShare {
         self.unsettled.take::<A>().or_else(|| self.kept.take::<A>())
     }
 
-    /// Notes that the CPU freed this block. Larger blocks than a row are not noted.
+    /// Notes that the CPU freed a block. Blocks larger than a row are not noted.
     #[inline]
     pub(crate) fn note_freed(&self, id: FrameId, order: Order) {
         if let Some(freed) = self.freed.get(order.index()) {
-            // Frames beyond 16 TiB have no hint.
+            // Blocks at places beyond 16 TiB get no hint.
             freed.store(u32::try_from(id.0 + 1).unwrap_or(0), Relaxed);
         }
     }
@@ -150,7 +152,7 @@ impl CpuShare {
         Some(FrameId(id))
     }
 
-    /// All pageblocks that the CPU may reserve.
+    /// The places for the pageblocks that the CPU reserves.
     pub(crate) fn reservations(&self) -> &[Reservation] {
         self.reservations.as_flattened()
     }
@@ -185,17 +187,18 @@ impl OneBlock {
 }
 
 /// The most pageblocks in a stock. A thread that stops after it took all pageblocks of a stock keeps 8 MiB
-/// from other CPUs. With 1, CPUs visit shared state 1.35 times as often on the project's 44 recordings.
+/// from other CPUs. With stocks of 1 pageblock, CPUs change the shared sets 1.35 times as often on the
+/// project's 44 recordings.
 pub(crate) const STOCK_MAX: usize = 4;
 
-/// The most unsettled pageblocks that a CPU keeps, besides the last. A thread that stops after it took all of
-/// them hides 8 MiB from other CPUs. With 0, CPUs visit shared state 1.28 times as often on the project's 44
-/// recordings.
+/// The most unsettled pageblocks that a CPU keeps in `kept`, besides the one in `unsettled`. A thread that
+/// stops after it took all of `kept` hides 8 MiB from other CPUs. With a limit of 0, CPUs change the shared
+/// sets 1.28 times as often on the project's 44 recordings.
 pub(crate) const KEPT_MAX: usize = 4;
 
-/// A few pageblocks within 64 MiB: in a set, their bits lie in one half of a word. The upper half of this
-/// word has the number of that half. The lower half has a bit for each pageblock. A half has `ROW_FRAMES`
-/// bits, like each half of a row's word.
+/// A few pageblocks of one group. A group is `ROW_FRAMES` pageblocks (64 MiB on 64-bit machines), whose bits
+/// lie in one half of a word of a set. The upper half of a `Nearby` has the number of the group. The lower
+/// half has a bit for each pageblock of the group.
 #[derive(Debug)]
 pub(crate) struct Nearby(AtomicUsize);
 
@@ -212,8 +215,8 @@ impl Nearby {
         self.0.store(word, Relaxed);
     }
 
-    /// The word with this pageblock only. Returns `None` if the upper half has no room for the
-    /// number of the pageblock's half.
+    /// The word that holds only the pageblock `block`. Returns `None` if the number of the pageblock's group
+    /// does not fit into the upper half of the word.
     const fn word_of(block: BlockId) -> Option<usize> {
         let (half, bit) = (block.0 / ROW_FRAMES, block.0 % ROW_FRAMES);
         if half >> ROW_FRAMES == 0 { Some(half << ROW_FRAMES | 1 << bit) } else { None }
@@ -246,8 +249,8 @@ impl Nearby {
         several(update::<A, _>(&self.0, SeqCst, |_| Some(0)).unwrap_or(0))
     }
 
-    /// Adds a pageblock. Returns `false` if there are `most` pageblocks already, or if they lie in another
-    /// half of a word.
+    /// Adds a pageblock. Returns `false` if there are `most` pageblocks already, or if those pageblocks
+    /// belong to another group.
     pub(crate) fn add<A: Access>(&self, block: BlockId, most: usize) -> bool {
         let Some(one) = Self::word_of(block) else { return false };
         let with = |now: usize| match now & ALL {
@@ -260,15 +263,15 @@ impl Nearby {
         update::<A, _>(&self.0, SeqCst, with).is_ok()
     }
 
-    /// Takes this pageblock out. Returns `false` if it is not there.
+    /// Takes this pageblock out. Returns `false` if the `Nearby` does not have the pageblock.
     pub(crate) fn remove<A: Access>(&self, block: BlockId) -> bool {
         let Some(one) = Self::word_of(block) else { return false };
         let is_there = |now: usize| now >> ROW_FRAMES == one >> ROW_FRAMES && now & one & ALL != 0;
         update::<A, _>(&self.0, SeqCst, |now| is_there(now).then_some(now & !(one & ALL))).is_ok()
     }
 
-    /// Puts this pageblock in the place of all others, and returns the others. If the number of the pageblock
-    /// is too large, changes nothing and returns the pageblock itself.
+    /// Replaces all pageblocks by `block`, and returns the old pageblocks. If the number of the new pageblock
+    /// is too large, changes nothing and returns the new pageblock.
     pub(crate) fn replace<A: Access>(&self, block: BlockId) -> Several {
         match Self::word_of(block) {
             Some(one) => several(update::<A, _>(&self.0, SeqCst, |_| Some(one)).unwrap_or(0)),
@@ -300,7 +303,7 @@ impl Reservation {
         }
     }
 
-    /// Overwrites the hint with any word.
+    /// Overwrites the reservation with `place`, which may be nonsense.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn damage(&self, place: u32) {
         self.0.store(place, Relaxed);
@@ -325,9 +328,9 @@ impl Reservation {
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
-    /// Moves the hint from row `from` to row `to` of the same pageblock. Race: another thread of the same CPU
-    /// reserves another pageblock meanwhile. This call loses: the word has changed, and stays as it is. So
-    /// the CPU does not forget its new pageblock.
+    /// Moves the reservation from row `from` to row `to` of the same pageblock. Race: another thread of the
+    /// same CPU reserves another pageblock meanwhile. This call loses and changes nothing. So the CPU does
+    /// not forget its new pageblock.
     #[inline]
     pub(crate) fn advance<A: Access>(&self, block: BlockId, from: usize, to: usize) {
         let number = |row| (block.0 * ROWS + row) as u32 + 1;
@@ -349,7 +352,7 @@ const fn place(number: u32) -> Option<(BlockId, usize)> {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts of a CPU's events. Counters only rise, and wrap around.
+        /// Counts of a CPU's events. A counter only rises, until it wraps around to 0.
         #[derive(Debug)]
         pub(crate) struct Counters {
             $(pub(crate) $name: AtomicUsize,)*
@@ -363,7 +366,7 @@ macro_rules! counters {
             }
         }
 
-        /// Events of a CPU, a zone or an allocator since it was built.
+        /// Events of a CPU, a zone or an allocator since the allocator was built.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct BlockCounters {
@@ -384,8 +387,9 @@ macro_rules! counters {
 }
 
 impl BlockCounters {
-    /// How often a CPU changed the sets of pageblocks, which all CPUs of a zone share. A free to a pageblock
-    /// that another CPU reserves does not count: such a free changes only a line of that pageblock.
+    /// About how often a CPU changed the sets of pageblocks, which all CPUs of a zone share: the sum of five
+    /// counters. A free to a pageblock that another CPU reserves does not count: such a free changes only a
+    /// line of the pageblock.
     #[must_use]
     pub const fn shared(&self) -> usize {
         let parts = self.adopted.wrapping_add(self.claimed).wrapping_add(self.published);
@@ -396,18 +400,19 @@ impl BlockCounters {
 counters! {
     /// Pageblocks in part use that a CPU reserved.
     adopted,
-    /// How often a CPU took one or more whole pageblocks.
+    /// How often a CPU took one or more whole pageblocks from the zone. Takes at an address and takes of
+    /// contiguous frames are not counted.
     claimed,
-    /// How often a CPU returned one or more whole pageblocks to the zone. The pageblocks that
-    /// [`closed`](Self::closed) counts are among them.
+    /// How often a CPU returned one or more whole pageblocks to the zone. A pageblock in a stock is not
+    /// counted until the stock returns it.
     published,
     /// How often an open pageblock became whole, because its last frame in use was freed.
     closed,
     /// How often a CPU added a pageblock to the set of unsettled ones, or moved it to another set because the
     /// order of its largest free block changed. Counted only with the feature `line-counts`.
     settled,
-    /// Blocks that were found only after no suitable pageblock was free. These blocks lie in a pageblock that
-    /// another CPU reserved or had in its stock, or in a pageblock of another type.
+    /// Blocks that were found only after no suitable pageblock was free. A rescued block lies in a pageblock
+    /// that another CPU reserved or had in its stock, or in a pageblock of another type.
     rescued,
     /// Blocks that requests took from pageblocks of another type.
     fallbacks,
@@ -424,7 +429,7 @@ counters! {
     line_transfers,
     /// The part of `line_transfers` that happened within 10 us of the other CPU's change.
     contended_lines,
-    /// How often a request found a zone below its low watermark. If this counter rises, the host should
+    /// How often a request found a zone below its low watermark. If this counter rises, your kernel should
     /// reclaim memory.
     below_low,
     /// Requests that found no memory.

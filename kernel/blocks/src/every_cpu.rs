@@ -1,4 +1,4 @@
-//! An allocator with the arrays of all CPUs, for a host that runs one thread.
+//! An allocator with the arrays of all CPUs, for a program that plays all CPUs on one thread.
 
 use core::cell::{RefCell, RefMut};
 use core::ops::Range;
@@ -14,8 +14,8 @@ use crate::{BlockAllocator, CpuArrays};
 /// on one thread.
 ///
 /// Each CPU's operations use its own arrays. If memory is short, a request drains the arrays of all CPUs and
-/// tries once more. It does not drain the arrays of a CPU that is in the middle of an operation. Settings
-/// that need no arrays are methods of [the allocator below](Self::below).
+/// tries once more. The request does not drain the arrays of a CPU that is in the middle of an operation.
+/// Settings that need no arrays are methods of [the allocator below](Self::below).
 #[derive(Debug)]
 pub struct EveryCpu<'a> {
     allocator: &'a BlockAllocator<'a>,
@@ -64,8 +64,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator.cpu_offline(cpu)
     }
 
-    /// Drains all arrays, because they may hold frames of the pageblock. Then takes the pageblock out of
-    /// service.
+    /// Takes a pageblock out of service. Drains all arrays first, because they may hold frames of the
+    /// pageblock.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::isolate_pageblock`].
@@ -74,7 +74,7 @@ impl<'a> EveryCpu<'a> {
         self.allocator.isolate_pageblock(cpu, pfn)
     }
 
-    /// Drains all arrays, because an array may hold the frame. Then takes the frame out of service.
+    /// Takes a frame out of service. Drains all arrays first, because an array may hold the frame.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::mark_bad`].
@@ -83,8 +83,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator.mark_bad(cpu, pfn)
     }
 
-    /// A CPU's arrays. Returns `None` if the CPU is in the middle of an operation. An interrupt handler then
-    /// uses the allocator directly.
+    /// A CPU's arrays. Returns `None` if the CPU is in the middle of an operation. An interrupt handler that
+    /// gets `None` uses the allocator directly.
     fn of(&self, cpu: CpuId) -> Option<RefMut<'_, CpuArrays<'a>>> {
         self.arrays.get(cpu.index())?.try_borrow_mut().ok()
     }
@@ -102,7 +102,8 @@ impl<'a> EveryCpu<'a> {
         self.arrays.iter().map(of_cpu).map(u64::from).sum()
     }
 
-    /// Tries a request. If memory is short, drains all arrays and tries once more.
+    /// Tries a request. If the request finds too few free frames and arrays hold some, drains all arrays and
+    /// tries once more.
     fn drained_if_short<R>(&self, alloc: impl Fn() -> Result<R, AllocError>) -> Result<R, AllocError> {
         match alloc() {
             Err(AllocError::OutOfMemory { .. } | AllocError::NotFree(_)) if self.frames() > 0 => {

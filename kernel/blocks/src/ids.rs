@@ -1,7 +1,7 @@
-//! Places in the tables, as types. So the compiler refuses one kind of place where another belongs.
+//! Places in the tables, as types. So the compiler refuses a place of the wrong kind.
 //!
-//! The tables have entries for the pageblocks of all zones. Other places are plain numbers: `frame` and `row`
-//! count within a pageblock, and the places in a CPU's arrays count from the first pageblock of the zone.
+//! The tables have entries for the pageblocks of all zones. Variables called `frame` and `row` are plain
+//! numbers: the place of a frame or row in its pageblock.
 
 use core::ops::Range;
 
@@ -62,7 +62,7 @@ impl FrameId {
         Self(self.0 + frames)
     }
 
-    /// Does the same as [`after`](Self::after). Returns `None` if the result is too large.
+    /// Does the same as [`after`](Self::after). Returns `None` if the result does not fit into a `usize`.
     #[inline]
     pub(crate) fn checked_after(self, frames: usize) -> Option<Self> {
         self.0.checked_add(frames).map(Self)

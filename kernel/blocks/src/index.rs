@@ -18,13 +18,14 @@ use crate::atomic::{AtomicUsize, SeqCst, constant};
 use crate::ids::{BlockId, places};
 use crate::row::{BITS, lowest};
 
-/// The even bits of a word. Each is the bit of the first pageblock of a pair.
+/// The even bits of a word. A pair is a pageblock of even number and its buddy, so each even bit belongs to
+/// the first pageblock of a pair.
 const FIRSTS: usize = usize::MAX / 3;
 /// The most levels of a set. `MAX_BLOCKS` pageblocks need 5 levels with words of 64 bits, and 6 with words of
 /// 32.
 const LEVELS_MAX: usize = 8;
 
-/// A word of the index. Zeros mean empty sets.
+/// A word of the index. An index of zeros has empty sets.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub(crate) struct IndexWord(AtomicUsize);
@@ -47,7 +48,7 @@ impl IndexWord {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 impl Index<'_> {
-    /// Overwrites a word with any value. `at` counts all words.
+    /// Overwrites a word with any value. `at` counts the words of all sets.
     pub(crate) fn damage(&self, at: usize, word: usize) {
         self.words[at % self.words.len()].0.store(word, SeqCst);
     }
@@ -87,12 +88,13 @@ impl Several {
         Self { word: block.0 / BITS, bits: 1 << (block.0 % BITS) }
     }
 
-    /// Pageblocks whose bits lie in one half of a word. `half` is the number of that half.
+    /// Pageblocks whose bits lie in one half of a word of a set. `half` is the number of the half, counted
+    /// from the set's first word.
     pub(crate) const fn of_half(half: usize, bits: usize) -> Self {
         Self { word: half / 2, bits: bits << (half % 2 * (BITS / 2)) }
     }
 
-    /// Adds a pageblock. Returns `false` if its bit lies in another word.
+    /// Adds a pageblock. Returns `false` if the bit of `block` lies in another word.
     pub(crate) const fn add(&mut self, block: BlockId) -> bool {
         let one = Self::of(block);
         let belongs = self.bits == 0 || self.word == one.word;
@@ -111,7 +113,7 @@ impl Several {
     }
 }
 
-/// Lowest first.
+/// The pageblocks, lowest first.
 impl Iterator for Several {
     type Item = BlockId;
 
@@ -193,8 +195,8 @@ impl<A: Access> Set<'_, A> {
             let (word, bit) = (at / BITS, 1 << (at % BITS));
             let Some(cell) = self.word(level, word) else { return };
             // Most bits are set already, and a read keeps the word in all CPUs' caches. A set bit does not
-            // end the walk. Race: the CPU that set this bit stopped before it set the bit above, so that
-            // searches would not find the members of the word.
+            // end the walk. Race: the CPU that set this bit may have stopped before it set the bit above. If
+            // the walk ended here, searches would not find the members of the word.
             if cell.load(SeqCst) & bit == 0 {
                 set_bits::<A>(cell, bit);
             }
@@ -202,8 +204,8 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Adds these pageblocks, or only the first of each pair. Only the constructor calls this, before other
-    /// threads have the allocator.
+    /// Adds the pageblocks of a range, or only the first pageblock of each pair in the range. Only the
+    /// constructor calls `fill`, before other threads have the allocator.
     pub(crate) fn fill(&self, blocks: &Range<BlockId>, pairs: bool) {
         let mut range = places(blocks);
         if pairs {
@@ -226,8 +228,8 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Adds pageblocks whose bits lie in one word, by one atomic operation. Levels above change only if the
-    /// word was empty.
+    /// Adds pageblocks whose bits lie in one word. One atomic operation sets their bits. Usually the bits in
+    /// the levels above are set already, and stay as they are.
     pub(crate) fn add_several(&self, blocks: Several) {
         if blocks.bits == 0 {
             return;
@@ -237,8 +239,9 @@ impl<A: Access> Set<'_, A> {
         self.add_above(1, blocks.word);
     }
 
-    /// Removes up to `limit` members from `first` on by one exchange. The bits of these members lie in one
-    /// half of a word, before `end`. Returns no member if another CPU removed one of them first.
+    /// Removes up to `limit` members from `first` on by one exchange. The removed members lie before `end`,
+    /// and their bits in the half-word that has the bit of `first`. If another CPU removed one of these
+    /// members first, removes and returns none.
     pub(crate) fn take_from(&self, first: BlockId, end: BlockId, limit: usize) -> Several {
         let (word, from) = (first.0 / BITS, first.0 % BITS);
         let Some(cell) = self.word(0, word) else { return Several::NONE };
@@ -249,20 +252,20 @@ impl<A: Access> Set<'_, A> {
         if bits != 0 && self.remove_all(word, bits) { Several { word, bits } } else { Several::NONE }
     }
 
-    /// Finds the pairs that have both pageblocks in the set, and at least one in `blocks`. Returns the first
-    /// pageblock of each pair.
+    /// Finds the pairs with both pageblocks in the set and at least one in `blocks`. A pair is a pageblock of
+    /// even number and its buddy. Returns the first pageblock of each pair.
     pub(crate) fn pairs_around(&self, blocks: Several) -> Several {
         let there = self.word(0, blocks.word).map_or(0, |word| word.load(SeqCst));
         let touched = blocks.bits | blocks.bits >> 1;
         Several { word: blocks.word, bits: there & there >> 1 & touched & FIRSTS }
     }
 
-    /// Removes a pageblock. Returns `false` if it is no member.
+    /// Removes a pageblock. Returns `false` if the pageblock is no member.
     pub(crate) fn remove(&self, block: BlockId) -> bool {
         self.remove_all(block.0 / BITS, 1 << (block.0 % BITS))
     }
 
-    /// Removes these pageblocks, which lie in one word, if all of them are members.
+    /// Removes the pageblocks of `bits` in a word, if all of them are members.
     fn remove_all(&self, word: usize, bits: usize) -> bool {
         let Some(cell) = self.word(0, word) else { return false };
         let remove = |now: usize| (now & bits == bits).then_some(now & !bits);
@@ -274,8 +277,8 @@ impl<A: Access> Set<'_, A> {
         true
     }
 
-    /// Clears the bit of a word that became empty in the level above. If the word above is empty now, too,
-    /// goes on with the next level.
+    /// A word of the lowest level became empty: clears its bit in the level above. If the word of the level
+    /// above is empty now, too, goes on with the next level.
     fn note_empty(&self, word: usize) {
         let mut at = word;
         for level in 1..self.index.levels {
@@ -295,14 +298,17 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Whether the highest word has no bit. A search that fails looks at some 30 sets. Most are empty.
+    /// Whether the highest word has no bit. A request that finds no memory searches some 30 sets. Most of
+    /// these sets are empty.
     ///
-    /// Race: another CPU adds the first member, and has not set this bit yet. Or another CPU has emptied a
-    /// word and clears this bit while a third CPU adds a member to the word; the second CPU then sets the bit
-    /// again. A search in between misses the member, as if it had come before the addition.
+    /// Race: another CPU adds the first member, and has not set the bit in the highest word yet. Or another
+    /// CPU has emptied a word and clears the bit above while a third CPU adds a member to the word; the
+    /// second CPU then sets the bit again. A search in between misses the member, as if it had come before
+    /// the addition.
     ///
-    /// [`find`](Self::find) looks here once, and not once for each part of its range. (Measured, example
-    /// `limits`: a request without memory takes 400 ns, and 533 ns if each part looks.)
+    /// [`find`](Self::find) calls this function once, and not once for each part of its range. (Measured,
+    /// example `limits`: a request that finds no memory takes 400 ns, and 533 ns if each part calls this
+    /// function.)
     #[inline]
     fn is_empty(&self) -> bool {
         self.words.last().is_none_or(|word| word.0.load(SeqCst) == 0)
@@ -331,7 +337,8 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Returns the first member of this range from `near` on, otherwise the first member of the range.
+    /// Returns the first member of this range from `near` on. If there is none, returns the first member of
+    /// the range.
     #[inline]
     pub(crate) fn find(&self, range: &Range<BlockId>, near: BlockId) -> Option<BlockId> {
         if self.is_empty() { None } else { self.find_near(range, near) }
@@ -380,7 +387,7 @@ impl<A: Access> Set<'_, A> {
         usize::MAX << from & usize::MAX >> (BITS - end)
     }
 
-    /// Removes a pair. Returns `false` if one of its pageblocks is no member.
+    /// Removes a pair. Returns `false` if a pageblock of the pair is no member.
     pub(crate) fn remove_pair(&self, first: BlockId) -> bool {
         self.remove_all(first.0 / BITS, 0b11 << (first.0 % BITS))
     }
@@ -437,8 +444,8 @@ mod tests {
         }
     }
 
-    /// A reader found this bug: an addition ended at the first bit that was set already. So a CPU that had
-    /// stopped between two levels hid the members that other CPUs added to the same word.
+    /// Before the fix, an addition ended at the first bit that was set already. So a CPU that had stopped
+    /// between two levels hid the members that other CPUs added to the same word.
     #[test]
     fn a_cpu_that_stopped_in_an_addition_hides_nothing_that_others_add() {
         for blocks in [3 * BITS, 5000, 300_000] {

@@ -1,6 +1,6 @@
-//! The CPU that changed a cache line last, and the time of that change. Simulations use both to count how
-//! often CPUs contend for the line. The atomics here are the language's own, so the feature `observed` and
-//! the model checkers do not see them.
+//! The CPU that changed a cache line last, and the time of that change. The counters `line_transfers` and
+//! `contended_lines` use the CPU and the time. The atomics here are the language's own, so the feature
+//! `observed` and the model checkers do not see them.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -29,7 +29,7 @@ impl LastChange {
         self.moves.fetch_add(1, Relaxed);
     }
 
-    /// Forgets the changes of sets that building the allocator took.
+    /// Forgets the changes of sets that the constructor of the allocator made.
     pub(crate) fn forget_moves(&self) {
         self.moves.store(0, Relaxed);
     }

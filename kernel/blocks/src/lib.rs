@@ -1,16 +1,18 @@
 //! A page-frame allocator without a lock, for kernels and programs. Each CPU reserves a pageblock and takes
-//! frames from it, so CPUs seldom meet. The usual cost of a call does not grow with memory.
+//! frames from it, so two CPUs seldom change the same word. The usual cost of a call does not grow with
+//! memory.
 //!
 //! [`BlockAllocator`] hands out frames of zones. It takes the same requests and configuration as
 //! `pageset-core`'s `PageAllocator`, and returns the same errors. It does not follow Linux. Most programs
 //! use it through [`CpuArrays`].
 //!
-//! - Every misuse of a [`BlockAllocator`] is an error value: a double free, a wrong order, frames that are
-//!   not in use. A second free cannot be detected if the block has another user by then.
+//! - A [`BlockAllocator`] returns an error for each misuse, such as a double free, a wrong order, or a free
+//!   of frames that are not in use. There is one exception: a second free of a block that has a new user
+//!   succeeds.
 //! - **With [`CpuArrays`], a block that is freed twice may be handed out twice.** [Its
 //!   documentation](CpuArrays#double-frees) says when a double free is found.
-//! - Blocks in [`CpuArrays`] count as in use. Before a host reports that memory is short, each CPU drains its
-//!   arrays.
+//! - Blocks in [`CpuArrays`] count as in use. So before your kernel reports that memory is short, it must
+//!   make each CPU drain its arrays.
 //! - Ordinary requests leave a zone's minimum watermark to requests that cannot wait. To hand out every
 //!   frame, set [`Config::min_free_kbytes`](pageset_core::Config) to `Some(0)`, or make requests that [ignore
 //!   watermarks](pageset_core::RequestTraits::NO_WATERMARKS).
@@ -25,9 +27,10 @@
 //!   its order.
 //! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its first comment lists the
 //!   races, and the operation that loses each race.
-//! - `state`: the use of a pageblock, in one word. `index`: sets of pageblocks. A search reads a few words,
-//!   however large memory is.
-//! - `cpu_share`: the pageblocks that a CPU reserves. `zone`: how much is free.
+//! - `state`: the use of a pageblock, in one word. `index`: sets of pageblocks. A search of a set reads a few
+//!   words, however large memory is.
+//! - `cpu_share`: the pageblocks that a CPU reserves. `zone`: the pageblocks of a zone, its counts of free
+//!   frames, and its watermarks.
 //! - `allocator`: the operations. `every_cpu`: an allocator and the arrays of all CPUs, for a simulation on
 //!   one thread.
 #![no_std]

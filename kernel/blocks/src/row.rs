@@ -1,5 +1,5 @@
-//! A row is one word. It says which of the row's frames are free, which are withheld, and where blocks in use
-//! begin.
+//! A row is some frames of a pageblock, described by one word: 32 frames on 64-bit machines. The word says
+//! which of these frames are free, which are withheld, and where blocks in use begin.
 //!
 //! Each frame has two bits: one in the word's lower half, one in the upper half.
 //!
@@ -11,16 +11,17 @@
 //! | 1 | 0 | is *withheld*: no memory, or marked bad |
 //!
 //! So a set upper bit means that no block continues into the frame. A clear upper bit may also belong to a
-//! withheld frame. Such frames are rare, so a slower path handles them. A free needs one comparison of the
-//! block's own bits and the upper bit of the next frame, which must be set.
+//! withheld frame. Withheld frames are rare, so a slower path handles frees before them. The fast path of a
+//! free compares the block's own bits and the upper bit of the next frame. The upper bit of the next frame
+//! must be set.
 //!
 //! One exchange of the word takes or frees a block, and checks the block's order. If two CPUs free the same
 //! block, the second exchange finds that the block is no longer in use.
 //!
 //! A block that is larger than a row fills whole rows. Its first row also encodes its order, so that one
-//! exchange checks the order of such a block, too. The encoding uses words that blocks within one row cannot
-//! produce: a block at frame 0 would have 3, 5, 7... frames. One more such word, [`CHANGING`](Row::CHANGING),
-//! says that a CPU is changing the block that begins with the row.
+//! exchange checks the order of a block of several rows, too. The encoding uses words that blocks within one
+//! row cannot produce: a block at frame 0 would have 3, 5, 7... frames. One more such word,
+//! [`CHANGING`](Row::CHANGING), says that a CPU is changing the block that begins with the row.
 
 use core::fmt;
 
@@ -30,7 +31,7 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 pub(crate) const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
 /// Bits of a word.
 pub(crate) const BITS: usize = usize::BITS as usize;
-/// Frames of a row. Each has two bits of a word.
+/// Frames of a row. Each frame has two bits of a word.
 pub(crate) const ROW_FRAMES: usize = BITS / 2;
 /// Rows of a pageblock.
 pub(crate) const ROWS: usize = FRAMES / ROW_FRAMES;
@@ -40,8 +41,9 @@ pub(crate) const ROW_ORDER: usize = ROW_FRAMES.trailing_zeros() as usize;
 /// All frames of a row, as bits.
 pub(crate) const ALL: usize = usize::MAX >> ROW_FRAMES;
 
-/// For each order, the frames of a row at which a block may begin (`STARTS`) or end (`ENDS`). Orders above a
-/// row's have zero. The number of entries is a power of two, so that a masked index needs no bounds check.
+/// For each order, the frames of a row at which a block may begin (`STARTS`) or end (`ENDS`). For orders
+/// above a row's, the entry is zero. The number of entries is a power of two, so that a masked index needs no
+/// bounds check.
 const STARTS: [usize; 16] = places(false);
 const ENDS: [usize; 16] = places(true);
 
@@ -62,10 +64,11 @@ const fn places(ends: bool) -> [usize; 16] {
 /// Bit masks for the exchange that checks and changes a block of one order. The masks fit a block at the
 /// first frame of a row.
 struct Shape {
-    /// The bits of the block's frames, and the upper bit of the frame after the block.
+    /// The bits that the exchange compares: the bits of the block's frames, and the upper bit of the frame
+    /// after the block.
     looked_at: usize,
-    /// The bits that change when the block is taken or freed. While the block is in use, these bits are clear
-    /// and the other bits of `looked_at` are set.
+    /// The bits that change when the block is taken or freed. While the block is in use, the bits of
+    /// `changes` are clear and the other bits of `looked_at` are set.
     changes: usize,
 }
 
@@ -119,9 +122,10 @@ impl Row {
 
     /// The first row of a block in use. The order is a row's or larger.
     ///
-    /// For orders above a row's, the word has a second upper bit at an odd place. If that bit began a second
-    /// block within the row, the first block would have an odd number of frames, and the second would begin
-    /// where no such block can begin. So no operation mistakes the word for two small blocks.
+    /// For orders above a row's, the word has a second upper bit at an odd place. If the second bit began a
+    /// second block within the row, the first block would have an odd number of frames. The second block
+    /// would begin where no block of its size can begin. So no operation mistakes the word for two small
+    /// blocks.
     pub(crate) const fn of_order(order: usize) -> Self {
         let above = order - ROW_ORDER;
         if above == 0 { Self::HEAD } else { Self(Self::HEAD.0 | 1 << (ROW_FRAMES + 2 * above + 1)) }
@@ -131,7 +135,7 @@ impl Row {
     /// [`CHANGING`](Self::CHANGING), returns one more than a pageblock's order.
     pub(crate) const fn long_order(self) -> Option<usize> {
         let (rest, first) = (self.upper() & !1, self.upper() & 1);
-        // The first frame is in use or withheld.
+        // A row is long only if its first frame is in use or withheld.
         let is_long = self.lower() ^ first == 1 && rest.is_power_of_two();
         let place = rest.trailing_zeros() as usize;
         if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
@@ -173,13 +177,15 @@ impl Row {
         self.0 & self.upper()
     }
 
-    /// The frames at which blocks in use begin, as bits. No block may have several rows.
+    /// The frames at which blocks in use begin, as bits. The row must not be a part of a block of several
+    /// rows.
     #[cfg(test)]
     const fn heads(self) -> usize {
         self.upper() & !self.lower()
     }
 
-    /// The frames in use at which no block begins, as bits. No block may have several rows.
+    /// The frames in use at which no block begins, as bits. The row must not be a part of a block of several
+    /// rows.
     #[inline]
     const fn inside(self) -> usize {
         !(self.lower() | self.upper()) & ALL
@@ -197,14 +203,15 @@ impl Row {
         runs(self.free(), order.index()) >> (frames_in(order) - 1)
     }
 
-    /// Whether every frame of this block is free. `order` is at most `ROW_ORDER`.
+    /// Whether every frame of the block of this order at frame `at` is free. `order` is at most `ROW_ORDER`.
     #[inline]
     pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {
         let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
         self.free() & frames == frames
     }
 
-    /// Returns this row with these free blocks of an order taken.
+    /// Returns this row with free blocks of an order taken. `heads` has a bit for each block, at its first
+    /// frame.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
         Self(self.0 ^ changes(heads, order))
@@ -218,8 +225,8 @@ impl Row {
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 
-    /// Returns this row with these blocks freed. `order` is at most `ROW_ORDER`. Returns `None` if one of the
-    /// blocks is not in use with this order.
+    /// Returns this row with blocks of an order freed. `heads` has a bit for each block, at its first frame.
+    /// `order` is at most `ROW_ORDER`. Returns `None` if one of the blocks is not in use with this order.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
         let frames = frames_of(heads, order);
@@ -264,9 +271,9 @@ impl Row {
         if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
-    /// Returns this row with these frames freed. The frames must be contiguous and in use. These frames may
-    /// be parts of any blocks of this row. The other frames of those blocks become the largest aligned blocks
-    /// that fit. Returns `None` if a frame is not in use, or lies in a block of several rows.
+    /// Returns this row with contiguous frames in use freed. These frames may be parts of any blocks of this
+    /// row. The blocks' other frames stay in use, as the largest aligned blocks that fit. Returns `None` if
+    /// one of the frames is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
@@ -290,7 +297,7 @@ impl Row {
         while rest != 0 {
             let at = rest.trailing_zeros() as usize;
             heads |= 1 << at;
-            // The piece is as large as the alignment of the frame and the length of the run allow.
+            // The block at `at` is as large as the alignment of `at` and the length of the free run allow.
             let (mut size, run) = (1, (rest >> at).trailing_ones() as usize);
             while at & size == 0 && 2 * size <= run {
                 size *= 2;
@@ -317,7 +324,7 @@ impl Row {
         if self.free() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
-    /// Returns this row with these withheld frames free. Returns `None` if a frame is not withheld.
+    /// Returns this row with withheld frames made free. Returns `None` if a frame is not withheld.
     pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
         if self.withheld() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
     }
@@ -395,8 +402,8 @@ impl fmt::Debug for Row {
 /// Finds the blocks of an order whose bits are all set. Returns a bit for each block, at its last frame.
 /// Returns zero if the order is larger than a row's.
 ///
-/// Each allocation and free calls this, with orders that vary at random. So no branch depends on the order,
-/// because a processor would often mispredict such a branch.
+/// Allocations call this function with orders that vary at random. A processor would often mispredict a
+/// branch on the order, so the function has none.
 #[inline]
 const fn runs(bits: usize, order: usize) -> usize {
     let ends = ENDS[order & 15];
@@ -414,14 +421,15 @@ pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
     blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
 }
 
-/// The frames of these blocks, as bits. `heads` has a bit for each block, at the block's first frame. `order`
-/// is at most `ROW_ORDER`. The subtraction sets the bits up to the block's last frame.
+/// The frames of some blocks of an order, as bits. `heads` has a bit for each block, at the block's first
+/// frame. For an order above a row's, returns the bits of the block's first row. The subtraction sets the
+/// bits up to each block's last frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     (heads << frames_in(order)).wrapping_sub(heads)
 }
 
-/// The bits that change when these blocks are taken or freed.
+/// The bits of a row that change when the blocks of `heads` are taken or freed.
 #[inline]
 const fn changes(heads: usize, order: Order) -> usize {
     let frames = frames_of(heads, order);
@@ -435,7 +443,7 @@ const fn frames_in(order: Order) -> usize {
     1 << order
 }
 
-/// The lowest set bits, at most `limit` bits.
+/// Returns the lowest set bits of `bits`, at most `limit` of them.
 #[inline]
 pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
     if limit == 1 {
@@ -548,7 +556,7 @@ mod tests {
         assert_eq!(row.with_part_freed(0xff), Some(Row::FREE));
     }
 
-    /// Every operation on one row refuses the first row of a block of several rows.
+    /// Operations on blocks within one row refuse the first row of a block of several rows.
     #[test]
     fn the_first_row_of_several_is_no_blocks_of_one_row() {
         for of in ROW_ORDER + 1..=PAGEBLOCK_ORDER + 1 {

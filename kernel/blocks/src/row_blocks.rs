@@ -1,4 +1,5 @@
-//! Blocks of one order that begin in one row. One exchange takes or frees all these blocks.
+//! Blocks of one order that begin in one row. One exchange takes or frees all blocks of a `RowBlocks`, unless
+//! its block is larger than a row.
 
 use pageset_core::{Order, Pfn};
 
@@ -63,8 +64,8 @@ impl RowBlocks {
         self.heads
     }
 
-    /// A bit for each frame of these blocks, at its place in the row. For a block that is larger than a row,
-    /// the bits are those of its first row.
+    /// A bit for each frame of the blocks, at the frame's place in the row. For a block that is larger than a
+    /// row, the bits are those of its first row.
     #[must_use]
     #[inline]
     pub const fn frames(self) -> usize {

@@ -11,12 +11,13 @@
 //! block. A CPU that changes the block *claims* the block first: it exchanges the first row for
 //! [`Row::CHANGING`]. Race: several CPUs claim one block, and the first exchange wins. From then on only the
 //! winner changes the rows of the block, because no other operation accepts such rows. The claim also checks
-//! the order, so it fails if a block of another order begins there by now. The losers of a claim, by
-//! operation:
+//! the order, so the claim fails if a block of another order begins with this row by now. The losers of a
+//! claim, by operation:
 //!
-//! - [`take_at`](Rows::take_at): exchanges each row from free to changing. If a row is not free, this
-//!   operation loses, and frees the rows that it has exchanged. For a moment, other CPUs did not see those
-//!   rows as free. So the caller looks at the pageblock again, as after a free.
+//! - [`take_at`](Rows::take_at): exchanges the first row from free to changing, and each further row from
+//!   free to in use. If a row is not free, `take_at` loses, and frees the rows that it has exchanged. For a
+//!   moment, other CPUs did not see the exchanged rows as free. So the caller looks at the pageblock again,
+//!   as after a free.
 //! - [`put`](Rows::put): frees the rows after the claim, from the last to the first. A second CPU that frees
 //!   the same block loses: it finds the first row changing or free, and returns an error.
 //! - [`free_first`](Rows::free_first), [`split`](Rows::split): the loser returns an error, and its caller
@@ -27,7 +28,7 @@
 //! The look loses: it trusts the words only if the order in the first row reaches the row of the frame, and
 //! otherwise returns `Changing`. While no CPU changes a block, every look at the block is right.
 //!
-//! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for that CPU.
+//! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for the stopped CPU.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -46,8 +47,8 @@ use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest,
 pub struct Rows<A = Shared> {
     rows: [AtomicUsize; ROWS],
     access: PhantomData<A>,
-    /// This field lies in another cache line than `rows`, so that `rows` has the same layout with and without
-    /// the feature.
+    /// `last_change` lies in another cache line than `rows`, so that `rows` has the same layout with and
+    /// without the feature.
     #[cfg(feature = "line-counts")]
     pub(crate) last_change: crate::last_change::LastChange,
 }
@@ -67,7 +68,7 @@ pub(crate) enum Use {
     Changing,
 }
 
-/// No such block is in use. The caller looks again to find the error that it reports.
+/// The named block is not in use. The caller looks again to find the error that it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoBlock;
 
@@ -88,7 +89,8 @@ impl<A: Access> Default for Rows<A> {
 
 impl<A: Access> Rows<A> {
     constant! {
-        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
+        /// Makes an entry of a table, all zeros. The constructor of the allocator changes the entries of
+        /// pageblocks with holes.
         #[must_use]
         pub fn new() -> Self {
             Self {
@@ -105,16 +107,16 @@ impl<A: Access> Rows<A> {
         Row(self.rows[row].load(Acquire))
     }
 
-    /// Reads a row as a hint. The read has no order relative to other reads.
+    /// Reads a row without an order relative to other reads, so the returned word is a hint.
     #[inline]
     pub(crate) fn peek(&self, row: usize) -> usize {
         self.rows[row].load(Relaxed)
     }
 
-    /// Reads a row in the total order of `SeqCst` operations, which includes all changes of states. Race:
-    /// one CPU frees a frame and then reads the state, while another CPU gives up its reservation and then
-    /// looks for free frames. In a total order, at least one of the two sees the other's change, so the free
-    /// frame is not missed.
+    /// Reads a row in the total order of `SeqCst` operations, which includes all changes of states. Race: one
+    /// CPU frees a frame and then reads the state, while another CPU gives up its reservation and then looks
+    /// for free frames. In a total order, at least one of the two CPUs sees the change of the other CPU, so
+    /// the free frame is not missed.
     #[inline]
     fn row_in_order(&self, row: usize) -> Row {
         Row(self.rows[row].load(SeqCst))
@@ -147,8 +149,8 @@ impl<A: Access> Rows<A> {
     ///
     /// Race: one CPU frees these rows and then reads the state, while another CPU changes the state and then
     /// looks for free frames. Only the store of the first row is in the total order of
-    /// [`row_in_order`](Self::row_in_order). That suffices, because a look reads rows upwards: a look that
-    /// reads the new first row also reads the other new rows.
+    /// [`row_in_order`](Self::row_in_order). One store in that order suffices, because a look reads rows
+    /// upwards: a look that reads the new first row also reads the other new rows.
     fn set_all(&self, rows: Range<usize>, to: Row) {
         if let Some(first) = rows.clone().next() {
             rows.skip(1).rev().for_each(|row| self.rows[row].store(to.0, Release));
@@ -159,8 +161,8 @@ impl<A: Access> Rows<A> {
     /// Takes a free block of `order` from `row`. The block must fit into a row. Returns its first frame.
     #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
-        // The separate call lets the compiler build a version for single frames. That version takes half as
-        // many steps between the look at the row and the exchange.
+        // The separate call lets the compiler build a version for single frames. The version for single
+        // frames takes half as many steps between the look at the row and the exchange.
         let heads = match order {
             Order::ZERO => self.take_blocks(row, Order::ZERO, 1),
             _ => self.take_blocks(row, order, 1),
@@ -192,8 +194,8 @@ impl<A: Access> Rows<A> {
         true
     }
 
-    /// Claims these rows if all are free. The first row becomes changing, and the others become `others`,
-    /// which no other operation accepts after a changing row.
+    /// Claims `rows` rows from `first` on, if all are free. The first row becomes changing. The other rows
+    /// become `others`, which no other operation accepts after a changing row.
     fn claim_free(&self, first: usize, rows: usize, others: Row) -> bool {
         let claim = |row: usize| {
             let to = if row == first { Row::CHANGING } else { others };
@@ -209,11 +211,11 @@ impl<A: Access> Rows<A> {
         false
     }
 
-    /// Claims the block in use of this order, larger than a row, that begins with this row. After that, no
-    /// other CPU changes the rows of the block.
+    /// Claims a block in use that begins with row `first`. `order` is larger than a row's. After the claim,
+    /// no other CPU changes the rows of the block.
     fn claim_block(&self, first: usize, order: usize) -> bool {
-        // A damaged row could name an order that does not fit here. Such a block would reach into the next
-        // pageblock.
+        // A damaged row could name an order that does not fit at row `first`. A block of the wrong order
+        // could reach into the next pageblock.
         first.is_multiple_of(rows_of_order(order))
             && self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
     }
@@ -265,7 +267,7 @@ impl<A: Access> Rows<A> {
         Ok(Row::FREE)
     }
 
-    /// Returns the use of a frame. Other CPUs may change the frame meanwhile.
+    /// Returns the use of a frame. Other CPUs may change the frame during the look.
     pub(crate) fn look(&self, frame: usize) -> Use {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         let now = self.row(row);
@@ -284,15 +286,15 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// The block that continues into this row.
+    /// Returns the use of the frames of a row that begins inside a block: looks for the block's first row.
     fn look_back(&self, row: usize) -> Use {
         let before = (0..row).rev().map(|row| (row, self.row(row)));
         let Some((first, head)) = { before }.find(|(_, now)| *now != Row::INSIDE) else {
             return Use::Changing;
         };
         match (head.long_order(), head.frame(0)) {
-            // Race: another CPU changes the block between the reads of the two words. Then the order in the
-            // first row may not reach this row, and the look loses: it returns `Changing`.
+            // Race: another CPU changes the block between the reads of the two words. If the order in the
+            // first row no longer reaches this row, the look loses: it returns `Changing`.
             (Some(order), used) if row < first + rows_of_order(order) => match used {
                 Frame::Head(frames) => Use::Block(first * ROW_FRAMES, order_of(frames)),
                 Frame::Withheld => Use::InsideWithheld,
@@ -307,15 +309,15 @@ impl<A: Access> Rows<A> {
         rows_of(frames).all(|(row, frames)| self.row(row).in_use() & frames == frames)
     }
 
-    /// Frees the first of these frames: the frames of one row, or one block of several rows. A block that
-    /// reaches beyond these frames is cut, and its other frames become the largest aligned blocks that fit.
-    /// Returns the number of freed frames and the new row. If a block of several rows was freed, returns its
-    /// last row.
+    /// Frees the frames of the range that lie in its first row, or a whole block of several rows at its
+    /// start. A block that reaches beyond these frames is cut, and its other frames become the largest
+    /// aligned blocks that fit. Returns the number of freed frames and the new row. If a block of several
+    /// rows was freed, returns its last row.
     pub(crate) fn free_first(&self, frames: Range<usize>) -> Result<(usize, Row), Refused> {
         let (row, part) = rows_of(frames.clone()).next().ok_or(Refused::NoBlock)?;
         loop {
             // One exchange checks the row's current word, cuts the block and frees the part. So a change that
-            // another CPU made before does no harm.
+            // another CPU made before the exchange does no harm.
             match self.change(row, |now| now.with_part_freed(part)) {
                 Ok(left) => return Ok((part.count_ones() as usize, left)),
                 Err(now) if !now.is_long() => return Err(Refused::NoBlock),
@@ -370,7 +372,7 @@ impl<A: Access> Rows<A> {
         Ok(())
     }
 
-    /// Withholds these free frames of a row. Returns `false` if a frame is not free.
+    /// Withholds free frames of a row. Returns `false` if one of `frames` is not free.
     pub(crate) fn withhold(&self, row: usize, frames: usize) -> bool {
         self.change(row, |now| now.with_free_withheld(frames)).is_ok()
     }
@@ -388,7 +390,7 @@ impl<A: Access> Rows<A> {
         self.change(row, withhold).ok().map(|_| size.get())
     }
 
-    /// Makes these withheld frames of a row free. Returns the new row.
+    /// Makes withheld frames of a row free. Returns the new row.
     pub(crate) fn offer(&self, row: usize, frames: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_freed_withheld(frames)).map_err(|_| NoBlock)
     }
@@ -399,13 +401,13 @@ impl<A: Access> Rows<A> {
         self.claim_free(0, ROWS, Row::CHANGING)
     }
 
-    /// Makes all frames free. The caller must have the pageblock to itself when it calls this function.
+    /// Makes all frames free. No other CPU may change the pageblock during the call.
     pub(crate) fn open(&self) {
         self.set_all(0..ROWS, Row::FREE);
     }
 
-    /// Fills the pageblock with blocks in use of this order, at most the order of a pageblock. The caller
-    /// must have the pageblock to itself when it calls this function.
+    /// Fills the pageblock with blocks in use of this order, at most the order of a pageblock. No other CPU
+    /// may change the pageblock during the call.
     pub(crate) fn open_in_use(&self, order: Order) {
         let (blocks, of_row) = (order.frames() as usize, order.index() <= ROW_ORDER);
         for row in (0..ROWS).rev() {
@@ -426,7 +428,7 @@ impl<A: Access> Rows<A> {
         (0..ROWS).for_each(|row| self.set(row, Row::WITHHELD));
     }
 
-    /// Returns the free frames as bits, with two rows in a word. So a look at all rows takes half as many
+    /// Returns the free frames as bits, with two rows in a word. So a CPU looks at all rows in half as many
     /// steps.
     fn free_frames(&self) -> [usize; ROWS / 2] {
         let mut frames = [0; ROWS / 2];
@@ -483,7 +485,7 @@ impl<A: Access> Rows<A> {
     /// blocks stay for larger requests. Returns the first frame of the block that it took.
     pub(crate) fn take_any(&self, order: Order) -> Option<usize> {
         // Race: another CPU takes a frame of the block before this CPU does. This CPU loses, and searches
-        // again. That is safe, because in each round some CPU makes progress.
+        // again. The retry is safe, because in each round some CPU makes progress.
         loop {
             let (frame, _) = self.best_fit(order)?;
             if self.take_at(frame, order) {
@@ -498,8 +500,8 @@ impl<A: Access> Rows<A> {
         (found == order.index() && self.take_at(frame, order)).then_some(frame)
     }
 
-    /// Whether the block's buddy is free, so that both form a larger free block. The order is at most a
-    /// row's.
+    /// Whether the block's buddy is free. A free block and its free buddy form a larger free block. The order
+    /// is at most a row's.
     #[inline(always)]
     pub(crate) fn is_merged(&self, frame: usize, order: Order) -> bool {
         let beside = frame ^ order.frames() as usize;
@@ -562,7 +564,8 @@ fn has_whole_rows(frames: &[usize; ROWS / 2]) -> bool {
     borders & !last_of_both == 0
 }
 
-/// A bit for each row whose first bit is set. `blocks` has two rows in a word.
+/// Returns a bit for each row: whether the first bit of the row is set in `blocks`, which has two rows in a
+/// word.
 fn whole_rows(blocks: &[usize; ROWS / 2]) -> usize {
     blocks.iter().rev().fold(0, |bits, blocks| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1)
 }
@@ -700,7 +703,7 @@ mod tests {
 
     /// A test of several threads found this bug, once in a thousand runs. A CPU returned a run of frames, and
     /// another CPU took them as a part of a larger block. Then the first CPU freed an empty range at the end
-    /// of the run. That call cut the block of the other CPU.
+    /// of the run. Before the fix, the free of the empty range cut the block of the other CPU.
     #[test]
     fn a_range_without_frames_changes_nothing() {
         for of in 0..=9 {

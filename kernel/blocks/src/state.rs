@@ -11,10 +11,10 @@ use crate::row::Row;
 #[repr(u32)]
 pub(crate) enum Phase {
     /// All frames are free. The pageblock is in the set of whole pageblocks or in a CPU's stock, or a CPU has
-    /// claimed it. The number is zero, so that building an allocator need not write the states of unused
-    /// memory.
+    /// claimed it. The number of this phase is zero, so that the constructor of an allocator need not write
+    /// the states of whole pageblocks.
     Whole = 0,
-    /// No frame is memory.
+    /// No frame of the pageblock is memory.
     Absent = 1,
     /// The pageblock is one block in use, or the first half of such a block.
     Block = 2,
@@ -42,7 +42,7 @@ const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
 const RESERVED: u32 = 1 << 15;
 /// From this bit on, the state has the number of the CPU that reserves the pageblock. If no CPU reserves the
-/// pageblock, these bits stand for the orders below a pageblock's.
+/// pageblock, each of these bits says whether the pageblock has a free block of an order below a pageblock's.
 const OWNER_AT: u32 = 16;
 const ORDERS: u32 = (1 << PAGEBLOCK_ORDER) - 1;
 
@@ -52,7 +52,7 @@ pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 impl State {
     pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
 
-    /// A damaged word.
+    /// A state with any word, for tests of damage.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) const fn damaged(word: u32) -> Self {
         Self(word)
@@ -83,7 +83,8 @@ impl State {
         Self(self.0 & !PHASE | phase as u32)
     }
 
-    /// Returns the state of a pageblock that is not open any more. Only the isolation flag stays.
+    /// Returns the state of a pageblock that is not open any more. Of the flags, only the isolation flag
+    /// stays.
     #[must_use]
     pub(crate) const fn closed_as(self, phase: Phase) -> Self {
         Self(self.0 & ISOLATED | phase as u32)
@@ -114,7 +115,7 @@ impl State {
     }
 
     /// The order of the set that the pageblock belongs to: the largest order in [`orders`](Self::orders). A
-    /// CPU may still be about to add the pageblock to that set. Returns `None` if the pageblock belongs to no
+    /// CPU may still be about to add the pageblock to the set. Returns `None` if the pageblock belongs to no
     /// set.
     #[inline]
     pub(crate) const fn set_order(self) -> Option<usize> {
@@ -154,16 +155,16 @@ impl State {
         if self.0 & RESERVED == 0 { (self.0 >> OWNER_AT & ORDERS) as usize } else { 0 }
     }
 
-    /// Returns this state with free blocks of these orders. No CPU may reserve the pageblock.
+    /// Returns this state with `orders` as the orders of free blocks. No CPU may reserve the pageblock.
     #[inline]
     #[must_use]
     pub(crate) const fn with_orders(self, orders: usize) -> Self {
         Self(self.0 & !(u32::MAX << OWNER_AT) | (orders as u32 & ORDERS) << OWNER_AT)
     }
 
-    /// The smallest order of a free block that is at least `order`, by [`orders`](Self::orders). Returns
-    /// `None` if there is no such block, if a CPU reserves the pageblock, or if requests of this type may not
-    /// use it.
+    /// The smallest order in [`orders`](Self::orders) that is at least `order`. Returns `None` if `orders`
+    /// has only smaller orders, if a CPU reserves the pageblock, or if requests of this type may not use the
+    /// pageblock.
     #[inline]
     pub(crate) const fn fitting(self, migratetype: MigrateType, order: usize) -> Option<usize> {
         if !self.serves(migratetype) || self.orders() >> order == 0 {
@@ -221,15 +222,16 @@ impl State {
         Self(self.unreserved().0 | RESERVED | cpu.0 << OWNER_AT)
     }
 
-    /// Returns this state without a reservation and without orders: the pageblock is in no set yet.
+    /// Returns this state without a reservation, without orders, and not settled: the pageblock is in no set
+    /// yet.
     #[inline]
     #[must_use]
     pub(crate) const fn unreserved(self) -> Self {
         Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | SETTLED))
     }
 
-    /// Whether a CPU has settled the pageblock, and no frame was freed since. If so, the zone counts all free
-    /// frames of the pageblock, and [`orders`](Self::orders) has the order of each free block.
+    /// Whether a CPU has settled the pageblock, and no frame was freed since. The zone counts all free frames
+    /// of a settled pageblock, and [`orders`](Self::orders) has the order of each free block.
     pub(crate) const fn is_settled(self) -> bool {
         self.0 & SETTLED != 0
     }
@@ -250,8 +252,8 @@ impl State {
         Self(self.0 | HOLED)
     }
 
-    /// Whether some frames of the pageblock are out of service for good. In phase `Block`, whether the block
-    /// is out of service.
+    /// Whether some frames of the pageblock are out of service for good. In phase `Block`: whether the block
+    /// in use is out of service.
     #[inline]
     pub(crate) const fn has_bad(self) -> bool {
         self.0 & BAD != 0
@@ -285,8 +287,8 @@ impl core::fmt::Debug for State {
     }
 }
 
-/// A pageblock's state, and the number of its free frames that the zone counts. Zeros mean that all frames
-/// are free.
+/// A pageblock's state, and the number of its free frames that the zone counts. A `BlockState` of zeros means
+/// that all frames are free.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub(crate) struct BlockState {
@@ -302,7 +304,8 @@ impl Default for BlockState {
 
 impl BlockState {
     constant! {
-        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
+        /// Makes an entry of a table, for a whole pageblock. The constructor of the allocator changes the
+        /// entries of other pageblocks.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self { state: AtomicU32::new(Phase::Whole as u32), counted_frames: AtomicU32::new(0) }
@@ -314,7 +317,7 @@ impl BlockState {
         State(self.state.load(SeqCst))
     }
 
-    /// Stores a state. Only the constructor calls this, before other threads have the allocator.
+    /// Stores a state. Only the constructor calls `set`, before other threads have the allocator.
     pub(crate) fn set(&self, state: State) {
         self.state.store(state.0, Relaxed);
     }

@@ -21,7 +21,7 @@ pub(crate) struct Zone {
     pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
     pub(crate) node: NodeId,
-    /// Frames that the zone keeps from requests that could use a higher zone.
+    /// For each kind, the frames that the zone keeps from requests whose highest zone has this kind.
     pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
     gauges: Gauges,
     /// Frames that the allocator may hand out.
@@ -32,8 +32,8 @@ pub(crate) struct Zone {
     pub(crate) highatomic_reserve: AtomicUsize,
 }
 
-/// Counts of free memory. These counts have their own cache line, because they change whenever a CPU takes or
-/// returns a whole pageblock.
+/// Counts of free memory. The counts have a cache line of their own, because they change whenever a CPU takes
+/// or returns a whole pageblock.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Gauges {
@@ -56,7 +56,7 @@ impl Zone {
         pub(crate) fn empty() -> Self {
             Self {
                 id: ZoneId(0),
-                // This kind has number 0, so that the whole value is zeros.
+                // The kind `Dma` has number 0, so that the whole value is zeros.
                 kind: ZoneKind::Dma,
                 node: NodeId(0),
                 span: 0..0,
@@ -98,8 +98,8 @@ impl Zone {
         add::<A>(&self.gauges.whole, blocks.wrapping_neg());
     }
 
-    /// Changes the count of free frames after a pageblock was counted again: with `now` frames instead of
-    /// `before`.
+    /// Changes the zone's count of free frames after a CPU counted a pageblock again, and found `now` free
+    /// frames instead of `before`.
     pub(crate) fn recount<A: Access>(&self, before: u32, now: u32) {
         if before != now {
             add::<A>(&self.gauges.idle, (now as usize).wrapping_sub(before as usize));
@@ -115,7 +115,7 @@ impl Zone {
     /// since their pageblock was last counted, and free frames of reserved pageblocks.
     ///
     /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation
-    /// and counts the frame as free. Neither CPU loses, but the estimate is too high by that block until a
+    /// and counts the frame as free. Neither CPU loses, but the estimate is too high by that frame until a
     /// CPU counts the pageblock again.
     pub(crate) fn free_at_least(&self) -> u64 {
         self.whole_frames().saturating_add(self.idle_frames().max(0) as u64)

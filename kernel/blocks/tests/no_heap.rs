@@ -1,4 +1,5 @@
-//! Tests that no operation uses the heap. The allocator's tables are statics, made by constant functions.
+//! Tests that the allocator's operations do not use the heap. In one test, the allocator's tables are
+//! statics, made by constant functions. In the other test, the allocator's tables lie on the heap.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -61,7 +62,7 @@ fn request(of: u8) -> Request {
     Request::new(order(of)).movable().with(RequestTraits::NO_WATERMARKS)
 }
 
-/// Runs every operation, most of them along several paths. `held` has room for all frames.
+/// Runs most operations of the allocator, many of them along several paths. `held` has room for all frames.
 fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>]) {
     // The blocks come from a reserved pageblock, from a new one, from whole pageblocks, from other types and
     // from larger blocks. The last request fails.
@@ -149,8 +150,8 @@ fn in_statics_no_operation_asks_the_heap() {
     assert_eq!(ASKED.get(), before);
 }
 
-/// Refuses the first request to the heap, then the second, and so on, until `build` succeeds. Each refusal is
-/// an error, and leaks nothing.
+/// Refuses the first request to the heap, then the second, and so on, until `build` succeeds. Checks that
+/// each refusal makes `build` return an error, and leaks nothing.
 fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) -> T {
     for request in 1.. {
         let held = HELD.get();

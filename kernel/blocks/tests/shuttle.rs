@@ -1,6 +1,6 @@
-//! Concurrent use under shuttle, which decides at every atomic operation which thread runs next. In every
-//! schedule, no frame has two owners, wrong calls leave the tables consistent, and at the end every frame is
-//! accounted for.
+//! Tests concurrent use under shuttle, which decides at every atomic operation which thread runs next. In
+//! each schedule that the tests try, no frame has two owners, wrong calls leave the tables consistent, and at
+//! the end every frame is accounted for.
 //!
 //! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
 //! them. `SHUTTLE_ITERATIONS` sets the number of schedules. A failure prints its schedule, which
@@ -16,7 +16,8 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 use world::{Blocks, World, check, order};
 
-/// Pageblocks of the machine: few, so that threads meet and memory is short.
+/// Frames of the machine: only four pageblocks, so that threads often use the same pageblock and memory is
+/// short.
 const FRAMES: u64 = 4 * 512;
 const STEPS: u32 = 12;
 const ORDERS: [u8; 9] = [0, 0, 0, 3, 5, 6, 8, 9, 10];
@@ -118,7 +119,7 @@ impl World {
         }
     }
 
-    /// At the end the tables are consistent, and all frames in use can be freed.
+    /// Checks that the tables are consistent at the end, and that all frames in use can be freed.
     fn end_misuse(&self) {
         self.allocator.drain_all();
         self.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
@@ -313,8 +314,8 @@ fn parts_of_a_block_that_two_cpus_free_at_once_are_all_freed() {
     });
 }
 
-/// One CPU frees the last frame of a pageblock while the reserving CPU gives it up. One of the two CPUs makes
-/// the pageblock whole.
+/// One CPU frees the last frame in use of a pageblock while the reserving CPU gives the pageblock up. One of
+/// the two CPUs makes the pageblock whole.
 #[test]
 fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
     for of in [0, 5, 7] {

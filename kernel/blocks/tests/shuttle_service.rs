@@ -1,6 +1,6 @@
-//! An administrator or the machine acts while CPUs allocate and free, under shuttle. Pageblocks and frames go
-//! out of service, CPUs go off-line, watermarks change. No frame has two owners or is lost, and frames out of
-//! service stay out.
+//! Tests under shuttle what an administrator or the machine does while CPUs allocate and free. Pageblocks and
+//! frames go out of service, CPUs go off-line, watermarks change. No frame has two owners or is lost, and no
+//! CPU gets a frame that is out of service.
 //!
 //! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
 //! them.
@@ -17,7 +17,7 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 use world::{World, check};
 
-/// Pageblocks of the machine: few, so that threads meet.
+/// Frames of the machine: only six pageblocks, so that threads often use the same pageblock.
 const FRAMES: u64 = 6 * 512;
 /// The number of allocations and frees that each thread tries.
 const STEPS: u32 = 8;

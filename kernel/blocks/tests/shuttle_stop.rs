@@ -1,6 +1,6 @@
-//! Tests that no CPU waits for another. CPU 0 stops in the middle of an operation: in each schedule one step
-//! later. The other CPUs must still allocate, free and tick, and get all memory except a little that CPU 0
-//! holds. Then CPU 0 goes on, and no frame may be lost.
+//! Tests that no CPU waits for another. CPU 0 stops in the middle of an operation, in each schedule one step
+//! later than in the schedule before. The other CPUs must still allocate, free and tick, and get all memory
+//! except a little that CPU 0 holds. Then CPU 0 goes on, and no frame may be lost.
 //!
 //! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
 //! them. No part of this test is random.
@@ -84,7 +84,7 @@ impl World {
 }
 
 /// Stops CPU 0 at each step of `operate`. `operate` gets the blocks that `prepare` allocated, and returns the
-/// blocks that it has at the end. Meanwhile the CPU may hold up to `held_max` frames.
+/// blocks that it has at the end. While CPU 0 is stopped, it may hold up to `held_max` further frames.
 fn stop_at_each_step(
     held_max: u64,
     prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
@@ -142,7 +142,8 @@ fn stop_in(
     assert!(steps.load(Relaxed) > 2, "the operation was stopped somewhere");
 }
 
-/// The other CPUs do every operation, while at most `missing_max` frames are missing.
+/// Checks that the other CPUs can allocate, free, split and tick, and that they can get all frames except for
+/// at most `missing_max`.
 fn others_go_on(world: &World, missing_max: u64) {
     for of in [0, 3, 6, 8, 9] {
         // Threads also run as the stopped CPU, as if an interrupt handler had interrupted that CPU.
@@ -188,7 +189,7 @@ const AT_WORK: [&str; 15] = [
     "a pageblock is in the set of its largest free block",
 ];
 
-/// The frames of a pageblock. The stopped CPU may hold as many.
+/// The frames of a pageblock.
 const PAGEBLOCK: u64 = 512;
 
 fn nothing(_: &World) -> Blocks {
@@ -308,7 +309,7 @@ fn many_at_once() {
 fn exact_counts_and_parts() {
     for frames in [300, 700] {
         stop_at_each_step(3 * PAGEBLOCK, nothing, move |world, _| {
-            // When this CPU goes on, other CPUs may have all memory, or may be changing the pageblock.
+            // When CPU 0 goes on, other CPUs may have all memory, or may be changing the pageblock.
             if let Ok(pfn) = world.allocator.alloc_exact(CPU, frames, &request(0)) {
                 let _ = world.allocator.split_range(CPU, pfn.0 + 10..pfn.0 + 20);
                 world.allocator.free_range(CPU, pfn.0..pfn.0 + frames).expect("it is in use");
@@ -411,8 +412,8 @@ fn memory_that_is_added() {
             world.give(OTHER, all);
             world.allocator.tick(cpu).expect("it is a CPU");
         }
-        // Another CPU adds the rest of the pageblock. That is an error while CPU 0 is beginning to add the
-        // pageblock.
+        // Another CPU adds the rest of the pageblock. The call of `add_memory` is an error while CPU 0 is
+        // beginning to add the pageblock.
         let add_rest = || world.allocator.add_memory(OTHER, BEFORE + ADDED..BEFORE + 2 * PAGEBLOCK);
         let is_added = add_rest().is_ok();
         stopped.join().expect("it ends");

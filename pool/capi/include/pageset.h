@@ -485,9 +485,9 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 int pageset_create(const struct pageset_config *config, struct pageset_pool **pool);
 
 /*
- Destroys a pool and unmaps its memory. The program must have freed all pages of the pool. No other thread
- may be inside of a call on this pool. Later calls on the destroyed pool get EBADF. O(pages that were
- touched).
+ Destroys a pool, and unmaps its memory unless the memory is a region of the program. The program must have
+ freed all pages of the pool. No other thread may be inside of a call on this pool. Later calls on the
+ destroyed pool get EBADF. O(pages that were touched).
 
  Errors: EBUSY (the program has not freed all pages), EBADF, EPERM.
  */
@@ -700,10 +700,11 @@ int pageset_populate(struct pageset_pool *pool,
 /*
  Asks the system to replace the pool's small pages by huge pages. The call also works where the system
  gives no huge pages on its own, for example for a memfd. The call does not change contents, so the pool
- may be in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may
- be NULL) is the number of bytes that are now in huge pages. *huge_bytes is 0 before Linux 6.1. *huge_bytes
- is also 0 for a pinned pool of small pages, because every address must keep its page. The call takes about
- 100 us for each 2 MiB.
+ may be in use. If a page of a pageblock of 2 MiB was used since the pageblock last went back to the
+ system, the call tries to collapse the pageblock. A collapsed pageblock is resident as a whole.
+ *huge_bytes (may be NULL) is the number of bytes that are now in huge pages. If the pool is not hugetlb,
+ *huge_bytes is 0 before Linux 6.1, and for a pinned pool, because every address must keep its page. The
+ call takes about 100 us for each 2 MiB.
 
  Errors: EBADF, EPERM.
  */

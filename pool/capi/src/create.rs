@@ -30,9 +30,9 @@ pub extern "C" fn pageset_create(
     })
 }
 
-/// Destroys a pool and unmaps its memory. The program must have freed all pages of the pool. No other thread
-/// may be inside of a call on this pool. Later calls on the destroyed pool get EBADF. O(pages that were
-/// touched).
+/// Destroys a pool, and unmaps its memory unless the memory is a region of the program. The program must have
+/// freed all pages of the pool. No other thread may be inside of a call on this pool. Later calls on the
+/// destroyed pool get EBADF. O(pages that were touched).
 ///
 /// Errors: EBUSY (the program has not freed all pages), EBADF, EPERM.
 #[unsafe(no_mangle)]

@@ -1,4 +1,5 @@
-//! Tells facts about a pool and the library that never change. A child of `fork` can read these facts too.
+//! Tells facts about the library and a pool that never change, and finds the pool that an address belongs to.
+//! A child of `fork` can call these functions, too.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;

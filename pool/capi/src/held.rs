@@ -3,9 +3,9 @@
 use pageset::{CachedOrder, Order};
 
 /// The mark of a frame. The mark is 0 if no pages of C begin at the frame. For a block of an order that
-/// arrays have, the mark is the order's bits, so that the fast path only compares. Above 0x8000, the mark is
-/// a number of pages, or a third of the bits of a larger number. The other two thirds of a larger number's
-/// bits are the marks of the next two frames.
+/// arrays have, the mark is the order's bits, so that the fast path only compares. A mark above 0x8000 has a
+/// number of pages up to 1024, or a third of the bits of a larger number. The marks of the next two frames
+/// have the other two thirds of these bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(pub(crate) u16);
 

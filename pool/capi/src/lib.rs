@@ -1,14 +1,14 @@
 //! The pool for C: `pageset.h`.
 //!
-//! Every function returns 0 or a number of `errno.h`, and [`pageset_message`] explains the error. The library
-//! trusts no handle and no page. The library looks each handle up, and keeps a table of the pages that C has.
-//! So a call with a wrong handle or page changes nothing and gets an error.
+//! Every function that can fail returns 0 or a number of `errno.h`, and [`pageset_message`] explains the
+//! error. The library trusts no handle and no page. The library looks each handle up, and keeps a table of
+//! the pages that C has. So the library refuses a wrong handle or a wrong page with an error.
 //!
 //! `create` and `config` make pools, and `alloc` and `free` serve pages. `memory` has calls on a whole pool,
-//! `report` has counters, and `facts` has constants. All modules named so far find a pool by its handle in
-//! `pools`. `entry` has one `Entry` for each pool. An `Entry` marks in `held` which pages the C program has.
-//! `failure` has errors and their messages (`text`), `sized` has structs that grow with versions, and `array`
-//! has arrays of a caller.
+//! `report` has counters, and `facts` has constants. Calls on a pool find the pool by its handle in `pools`.
+//! `entry` has one `Entry` for each pool. Each `Entry` has a table `held`, which marks the pages that the C
+//! program has. `failure` has errors and their messages (`text`), `sized` has structs that grow with
+//! versions, and `array` has arrays of a caller.
 //!
 //! The functions are not `unsafe`, because only C calls them. The first comment of the header (in
 //! `cbindgen.toml`) states what C promises: a pointer to a variable, struct, array or string is NULL or

@@ -1,9 +1,10 @@
 //! Finds the pool of a handle.
 //!
 //! A handle has the type of a pointer, but is a number. The low bits of a handle are the index of a slot. The
-//! other bits of a handle are a number that no other pool ever has, not even in another copy of the library.
-//! The library looks handles up, and never follows them as pointers. The functions that find, make and
-//! destroy a pool take no lock and wait for no thread, so a child of `fork` may also call them.
+//! other bits of a handle are a number that no other pool of this copy of the library ever has. Other copies
+//! of the library use distant numbers. The library looks handles up, and never follows them as pointers. The
+//! functions that find, make and destroy a pool take no lock and wait for no thread, so a child of `fork` may
+//! also call them.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -97,7 +98,7 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
 }
 
 /// The number of the pool that is made after `made` other pools. Each copy of the library in a process begins
-/// with another number, which depends on the copy's address. Because the numbers differ, the shared library
+/// with a distant number, which depends on the copy's address. Because the numbers differ, the shared library
 /// for example refuses a handle of the static library.
 fn number(made: usize) -> usize {
     let place = ptr::from_ref(&MADE).addr();

@@ -53,7 +53,7 @@ fn meet(barrier: &Barrier, met: &AtomicUsize, threads: usize) {
     }
 }
 
-/// Measures threads that each allocate `count` blocks, and free these blocks.
+/// Measures the time per block if each of some threads allocates `count` blocks and frees these blocks.
 fn bulk(pool: &Pool, order: Order, count: usize, threads: usize, shuffled: bool) -> [String; 2] {
     let barrier = Barrier::new(threads);
     let met = AtomicUsize::new(0);
@@ -93,7 +93,8 @@ fn bulk(pool: &Pool, order: Order, count: usize, threads: usize, shuffled: bool)
     all.map(|rounds| shown(rounds.into_inner().expect("nobody panicked")))
 }
 
-/// Measures pages that one thread allocates and another thread frees. The threads pass 256 blocks at once.
+/// Measures the time per block if one thread allocates the blocks and another thread frees the blocks. The
+/// threads pass 256 blocks at once.
 fn handoff(pool: &Pool, order: Order) -> String {
     const BLOCKS: usize = 256;
     const BATCHES: usize = 500;

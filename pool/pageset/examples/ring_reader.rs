@@ -123,7 +123,7 @@ impl Drop for Reader<'_> {
 }
 // ANCHOR_END: reader
 
-/// Reads this program's own file by io_uring, and compares the bytes with an ordinary read.
+/// Reads this program's executable file by io_uring, and compares the bytes with an ordinary read.
 ///
 /// # Errors
 /// If a file cannot be read, or no pool can be built.

@@ -86,8 +86,8 @@ fn run(inner: &Inner) {
             has_rung = bell.wake_up();
         }
         if has_rung && !bell.ends.load(SeqCst) {
-            // The number of charged frames or the policy has changed, so memory can become idle: scan again
-            // after the interval.
+            // The number of frames of users and arrays or the policy has changed, so memory can become idle:
+            // scan again after the interval.
             thread::park_timeout(interval());
         }
     }

@@ -1,5 +1,5 @@
-//! The base: the allocator behind the arrays, and the only module that uses `pageset-blocks`. The base has
-//! all frames that no user and no array has.
+//! The base: the allocator behind the arrays. Only this module allocates and frees in `pageset-blocks`. The
+//! base has all frames that no user and no array has.
 //!
 //! The pool numbers its frames from the pool's start, with 32 bits. The allocator's frame numbers have 64
 //! bits.
@@ -22,13 +22,13 @@ use crate::lock::Lock;
 use crate::passed::Passed;
 use crate::tables::Allocator;
 
-/// The blocks that one fetch has allocated. Each word has blocks of one row of frames.
+/// The blocks that one fetch has allocated. Each entry has blocks of one row of frames.
 pub(crate) type Words = [Option<RowBlocks>; WORDS];
 
 /// The zone of all frames.
 const ZONE: ZoneId = ZoneId(0);
 
-/// The number of words of blocks that one hold of the lock may allocate. Usually, 12 words have enough blocks
+/// One hold of the lock may allocate blocks of at most this many rows. Usually, 12 rows have enough blocks
 /// for half an array.
 const WORDS: usize = 12;
 /// The number of times that a waiting thread tries the lock before the thread sleeps. All tries together take
@@ -42,9 +42,9 @@ const SPINS: u32 = 100;
 /// the lock.
 pub(crate) struct Base {
     frames: Apart<Lock<Frames>>,
-    /// CPUs that the allocator knows.
+    /// The number of CPUs that the allocator knows.
     cpus: usize,
-    /// Bytes of the allocator's tables.
+    /// Bytes of the allocator's tables and of the lists of blocks that were passed on.
     bytes: usize,
 }
 
@@ -66,7 +66,7 @@ struct Frames {
     /// were passed on as in use.
     passed: Passed,
     allocator: Allocator,
-    /// The frame behind the last run that would waste much of its last pageblock.
+    /// The frame behind the last run that `wastes_much` was true for.
     next_run: u32,
 }
 
@@ -164,8 +164,8 @@ impl Base {
     }
 
     /// Fetches up to `wanted` blocks for an array. If the batch is empty, first moves blocks that flushes
-    /// passed on into the batch. If too few blocks were passed on, allocates further blocks, and returns the
-    /// further blocks as words.
+    /// passed on into the batch. If too few blocks were passed on, allocates further blocks, and returns
+    /// these further blocks.
     #[inline]
     pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {
         let cpu = self.cpu(cpu);

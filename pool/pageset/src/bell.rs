@@ -18,13 +18,13 @@ const LISTENING: u8 = 1;
 const ASLEEP: u8 = 2;
 
 /// Wakes the pool's thread when a slow path has changed the number of charged frames, or the policy for idle
-/// memory.
+/// memory. Charged frames are the frames that users and arrays have.
 ///
 /// Race: the pool's thread is about to sleep, while a slow path changes the number of charged frames and then
 /// rings. The pool's thread listens, then scans, and then sleeps unless a ring came meanwhile. Either the
 /// scan sees the changed number of charged frames, or the pool's thread sees the ring. All threads must see
-/// the accesses of this number and of the bell's state in one order, so these accesses are sequentially
-/// consistent.
+/// the accesses of the number of charged frames and of the bell's state in one order, so these accesses are
+/// sequentially consistent.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: Lock<Option<Thread>>,

@@ -232,7 +232,7 @@ pub enum BuildError {
     },
     /// Another call to the system failed.
     System {
-        /// The step that failed. The words complete a sentence that begins with "cannot".
+        /// The step that failed, in words that complete a sentence that begins with "cannot".
         what: &'static str,
         /// The system's error.
         source: io::Error,

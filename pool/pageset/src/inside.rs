@@ -1,12 +1,14 @@
-//! Tracks which pools each thread is inside of. A signal handler may interrupt its thread while an operation
-//! of a pool holds a lock, and then call the same pool. The handler would wait for the lock for ever, so the
-//! pool refuses the handler's call.
+//! Tracks which pools each thread is inside of. A thread is inside of a pool while it runs an operation of
+//! the pool that takes locks. A signal handler may interrupt its thread inside of a pool, and then call the
+//! same pool. The handler would wait for a lock of its own thread for ever, so the pool refuses the handler's
+//! call.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
-/// The most pools that one thread can be inside of at once. A fork enters two marks at once. A thread enters
-/// further pools only in signal handlers that interrupt operations.
+/// The most pools that one thread can be inside of at once. A fork marks two things at once: the list of
+/// pools, and one pool of the list. A thread enters further pools only in signal handlers that interrupt
+/// operations.
 const DEPTH: usize = 8;
 
 /// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use

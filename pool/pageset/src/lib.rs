@@ -16,7 +16,8 @@
 //!
 //! An allocation uses the modules in the following order. `pool` chooses the path. `percpu`, with `arrays`
 //! and `rseq`, takes a block from this CPU's array, by a restartable sequence or under a lock. If the array
-//! is empty, `base` provides many blocks at once. Only `base` uses the allocator `pageset-blocks`.
+//! is empty, `base` provides many blocks at once. Only `base` allocates and frees in the allocator
+//! `pageset-blocks`.
 //!
 //! Other modules: `ledger` notes zero frames and resident pageblocks, `pool::giveback` and `background`
 //! return idle memory, `inside` protects signal handlers, and `sys` calls the operating system.

@@ -66,13 +66,13 @@ pub enum Numa {
 /// A child, and its own children, can only read a pool. No operation in a child waits for a lock. A thread of
 /// the parent may have held the lock at the fork, and this thread does not exist in the child. No operation
 /// in a child changes memory, because the child has only a copy of the metadata. A page that is free in the
-/// child's copy may be in use in the parent. The rules are:
+/// child's copy of the pool may be in use in the parent. The rules are:
 ///
 /// - A child can read pages as the variants of `Fork` say. Pages of a memfd and of hugetlb are the parent's
 ///   own memory. The program is responsible for its child's writes to pages of a memfd and of hugetlb.
 ///   [`Pool::memfd`](crate::Pool::memfd) gives the rules.
-/// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
-///   [`AllocError::Forked`](crate::AllocError::Forked).
+/// - Every allocation returns the error [`AllocError::Forked`](crate::AllocError::Forked), and
+///   [`Pool::populate`](crate::Pool::populate) returns the system's error `EPERM`.
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
 ///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, because a child cannot check pages.
 /// - [`Pool::trim`](crate::Pool::trim) and [`Pool::tick`](crate::Pool::tick) give no memory back.
@@ -87,9 +87,9 @@ pub enum Numa {
 /// was built with [`Fork::HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// The child sees a copy as of the fork. A memfd is not copied: the child shares the parent's memory. For
-    /// hugetlb this choice is refused. If no huge page were left for a copy, the system would take the
-    /// child's page away. The system would kill the child at its next read of the page.
+    /// The child sees a copy as of the fork. A memfd is not copied: the child shares the parent's memory.
+    /// `Builder::build` refuses `Copy` for hugetlb. If no huge page were left for a copy, the system would
+    /// take the child's page away. The system would kill the child at its next read of the page.
     Copy,
     /// The child does not see the memory, and the fork is faster. In the child, the pool's addresses are not
     /// mapped, or the child has mapped other memory at these addresses.
@@ -158,8 +158,8 @@ pub struct ReturnPolicy {
     /// The smallest number of contiguous free bytes that scans give back to the system although other pages
     /// of the pageblock are in use. If `part_bytes` is 4096, scans give single pages back. If `part_bytes` is
     /// 0, free parts of pageblocks stay until [`Pool::trim`](crate::Pool::trim). Default: 0. While the pool
-    /// is in use, every tenth scan looks for free parts. A scan also looks for free parts if the pool was not
-    /// used since the last scan.
+    /// is in use, every tenth scan looks for free parts of pageblocks. A scan also looks for such parts if
+    /// the pool was not used since the last scan.
     ///
     /// Set `part_bytes` for caches that evict pages at scattered addresses. With 0, each page in use may keep
     /// its whole pageblock resident: 400 scattered pages keep 800 MiB. Each part that goes back costs a

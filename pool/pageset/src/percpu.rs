@@ -52,7 +52,7 @@ impl PerCpu {
     }
 
     /// Sets the capacities of the arrays again if the free memory has halved or doubled since the last time,
-    /// or if the share has grown. Each allocation or free that an array cannot serve calls `fit`.
+    /// or if the share has grown. An allocation of a block, or a free, calls `fit` if no array can serve it.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -91,7 +91,7 @@ impl PerCpu {
     /// refused in one period, makes the arrays smaller.
     #[cold]
     pub(crate) fn note_shortage(&self, free: u64) {
-        /// With `MANY` refused requests in a period, the arrays get smaller. With `MANY` = 1, a pool of 64
+        /// With `MANY` refused requests in a period, the arrays get smaller. When `MANY` was 1, a pool of 64
         /// MiB with 75 % in use had no arrays half of the time, and did not refuse fewer requests. (Decision
         /// 0039.)
         const MANY: u32 = 4;
@@ -103,8 +103,8 @@ impl PerCpu {
         }
     }
 
-    /// Sets the capacities of the arrays for `free` free frames. O(CPUs), so `fit` calls this function only
-    /// after a large change.
+    /// Sets the capacities of the arrays for `free` free frames. The call takes O(CPUs) time. So `fit` calls
+    /// `fit_all` only if the free memory has halved or doubled, or the share has grown.
     #[cold]
     fn fit_all(&self, free: u64) {
         self.fitted.store(free, Relaxed);
@@ -174,8 +174,8 @@ impl PerCpu {
         }
     }
 
-    /// Begins an operation that takes locks. Returns `None` in a signal handler that interrupted a
-    /// lock-taking operation of this pool, and if the thread is inside of too many other pools.
+    /// Begins an operation that takes locks. Returns `None` in a signal handler that interrupted such an
+    /// operation of this pool, and if the thread is inside of too many other pools.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }
@@ -243,7 +243,8 @@ impl PerCpu {
         has_array.then(|| self.cap(class).div_ceil(2) as usize)
     }
 
-    /// Puts blocks of a batch into this CPU's array, up to the array's capacity. The rest stays in the batch.
+    /// Puts blocks of a batch into this CPU's array, up to the array's capacity. The other blocks stay in the
+    /// batch.
     pub(crate) fn push_many(&self, class: Class, batch: &mut Batch) {
         match self.area {
             Some(area) => rseq::push_many(self.hot.hot(), area, StackAt::of_class(class), batch),
@@ -354,9 +355,8 @@ mod tests {
     use super::*;
     use crate::arrays::ArraySet;
 
-    /// Regression test. An array can hold more blocks than its capacity after the capacity has shrunk. A
-    /// refill of an array above its capacity overwrote the next array, and changed the next array's number of
-    /// blocks.
+    /// Regression test. An array can hold more blocks than its capacity after the capacity has shrunk. Before
+    /// the fix, a refill of such an array overwrote the next array and its number of blocks.
     #[test]
     fn an_array_that_is_fuller_than_its_capacity_takes_nothing() {
         let mut first = CpuSet::new();
@@ -388,8 +388,8 @@ mod tests {
         }
     }
 
-    /// Regression test. A pool of 10 MiB kept few blocks in its arrays even while most of its memory was
-    /// free, so most calls took locks.
+    /// Regression test. Before the fix, a pool of 10 MiB kept few blocks in its arrays even while most of its
+    /// memory was free. So most calls took locks.
     #[test]
     fn arrays_grow_while_few_requests_are_refused_and_shrink_when_many_are() {
         const FREE: u64 = 2560;

@@ -158,7 +158,8 @@ fn a_denied_call_is_named_with_what_allows_it() {
     assert_eq!(said, *text);
 }
 
-/// Calls every operation that makes a system call. Populates with `threads` threads.
+/// Calls the operations of a pool that make system calls, except for `backing`. Populates with `threads`
+/// threads.
 fn use_everything(pool: &Pool, threads: NonZeroUsize) {
     for order in [Order::ZERO, Order::THP, Order::MAX] {
         assert!(held(pool, order) > 0);

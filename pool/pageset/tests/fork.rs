@@ -172,9 +172,9 @@ fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     }
 }
 
-/// Tests children of a parent whose threads allocate, write and free all the time. At many forks, a thread of
-/// the parent therefore holds a lock or is changing metadata. The children call all operations that a child
-/// may call, on memory that they share with the parent.
+/// Tests children of a parent whose threads allocate, write and free all the time. So at many forks, a thread
+/// of the parent holds a lock or is changing metadata. The children call most operations of a pool, on memory
+/// that they share with the parent.
 #[test]
 fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
     for path in [FastPath::Auto, FastPath::Locks] {

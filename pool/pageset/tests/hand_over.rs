@@ -19,7 +19,8 @@ const MIB: usize = 1 << 20;
 const FRAMES: u64 = 16 * MIB as u64 / 4096;
 const SOON: Duration = Duration::from_secs(20);
 
-/// Runs `parent` in a process of its own. One of its descendants writes to the pipe when the work is done.
+/// Runs `parent` in a process of its own. A descendant of this process writes to the pipe when the work is
+/// done.
 fn daemon(parent: impl FnOnce(PipeWriter)) {
     let (mut done, says): (PipeReader, PipeWriter) = std::io::pipe().unwrap();
     let pid = fork(|| parent(says.try_clone().unwrap()));
@@ -48,7 +49,7 @@ fn assert_marked(blocks: &[Pages<'_>]) {
     assert!(blocks.iter().zip(1..).all(|(block, mark)| block.iter().all(|byte| *byte == mark)));
 }
 
-/// Calls all operations of a pool in the process that has taken it over.
+/// Calls many operations of a pool in the process that has taken the pool over.
 fn use_all(pool: &Pool, blocks: Vec<Pages<'_>>, lost: u64) {
     assert!(!pool.is_in_child());
     pool.take_over(Duration::ZERO).expect("it is ours already");
@@ -175,7 +176,7 @@ fn a_fork_that_the_c_library_does_not_see_is_refused() {
     assert_eq!(status_of(child), 0);
 }
 
-/// Tests forks while other threads allocate and free pages.
+/// Tests forks of a parent whose other threads allocate and free pages.
 #[test]
 fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
     for path in PATHS {
@@ -240,8 +241,8 @@ fn memory_that_is_not_copied_is_refused() {
     }
 }
 
-/// Regression test. A forking thread empties the arrays while another thread validates the pool. In this
-/// race, `validate` found fewer blocks in arrays than expected.
+/// Regression test. A forking thread empties the arrays while another thread validates the pool. Before the
+/// fix, `validate` found fewer blocks in arrays than expected.
 #[test]
 fn a_fork_of_another_thread_does_not_disturb_a_validation() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);

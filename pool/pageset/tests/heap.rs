@@ -1,6 +1,6 @@
-//! Tests a pool while the program's heap is exhausted. For every n, the heap's allocator fails the n-th
-//! allocation of a thread. The file is a test target of its own, because the file replaces the global
-//! allocator.
+//! Tests a pool while the program's heap is exhausted. A test runs its work once for each n, and the heap's
+//! allocator then fails the n-th allocation of the thread. Other tests let all allocations fail. The file is
+//! a test target of its own, because the file replaces the global allocator.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -129,7 +129,7 @@ fn order(order: u8) -> Order {
     Order::new(order).unwrap()
 }
 
-/// The arguments of every operation: the pool, pages of this pool, and room for more pages.
+/// The arguments of each operation: the pool, pages of this pool, and room for more pages.
 struct Held<'p> {
     pool: &'p Arc<Pool>,
     pages: Vec<Pages<'p>>,
@@ -145,7 +145,7 @@ fn use_up(held: &mut Held<'_>, of: u8) {
     }
 }
 
-/// All operations of a pool that need no memory of the heap.
+/// Operations of a pool that need no memory of the heap.
 const OPERATIONS: [Operation; 21] = [
     ("alloc order 0", |held| use_up(held, 0)),
     ("alloc order 2", |held| use_up(held, 2)),
@@ -198,7 +198,7 @@ const OPERATIONS: [Operation; 21] = [
 ];
 
 /// Tests that each operation in `OPERATIONS` succeeds while the heap is exhausted, because these operations
-/// do not use the heap. `OPERATIONS` has every way to free pages.
+/// do not use the heap. `OPERATIONS` has most ways to free pages.
 #[test]
 fn fault_06_operations_of_a_pool_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {

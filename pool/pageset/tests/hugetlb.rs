@@ -1,5 +1,6 @@
-//! Tests pools of hugetlb pages on a machine that has four huge pages reserved, and may allocate four more.
-//! Each test sets the two numbers of huge pages and restores them, so only one test runs at a time.
+//! Tests pools of hugetlb pages. The machine has four huge pages (`nr_hugepages`). The kernel may allocate
+//! four more (`nr_overcommit_hugepages`). A test that needs huge pages sets these two numbers and restores
+//! them, so only one such test runs at a time.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -12,7 +13,8 @@ use pageset::{Backing, BuildError, Builder, Fork, HugePageSize, Numa, Order, Pag
 use pageset::{ReturnPolicy, Worker};
 
 const HUGE: usize = 2 << 20;
-/// The number of reserved huge pages, and the number of huge pages that the kernel may allocate in addition.
+/// The number of huge pages that the machine has, and the number of huge pages that the kernel may allocate
+/// in addition.
 const KEYS: [&str; 2] = ["/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages"];
 
 fn read(path: &str) -> usize {
@@ -75,8 +77,8 @@ fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
 #[ignore = "needs root and huge pages"]
 fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
     let _machine = FourAndFour::set_up();
-    // Build a pool that needs only the reserved pages, and then a pool that also needs pages that the kernel
-    // allocates.
+    // Build a pool that needs only the four pages of the machine, and then a pool that also needs pages that
+    // the kernel allocates.
     for pages in [4, 8] {
         let pool = builder(pages).build().unwrap();
         assert_eq!(fill(&pool, 1).len(), pages);
@@ -132,7 +134,7 @@ fn sum_in_child(pool: &Pool) -> u8 {
     let child = unsafe { libc::fork() };
     if child == 0 {
         let mut byte = 0_u8;
-        // SAFETY: the call waits for one byte of the parent, and `byte` has room for it.
+        // SAFETY: the call reads one byte from the parent, and `byte` has room for it.
         unsafe { libc::read(reader, (&raw mut byte).cast(), 1) };
         let sum = blocks.iter().map(|block| block[0]).sum::<u8>();
         // SAFETY: the call ends the process without running the parent's destructors or exit handlers.

@@ -220,7 +220,8 @@ fn a_pool_gets_and_loses_its_thread_by_its_policy() {
     wait_for("the thread is gone", || tasks() == without);
 }
 
-/// Waits until the pool's thread has an attribute. The thread sets the attribute when it begins to run.
+/// Waits up to 30 seconds until `is_so` returns `true`. `what` names the awaited event in the message of a
+/// failure.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_so() {

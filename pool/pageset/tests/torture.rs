@@ -1,5 +1,5 @@
-//! Runs threads that allocate pages, free each other's pages, move to random CPUs, fork, trim and resize.
-//! Every page has a pattern that proves that the page has only one owner.
+//! Runs threads that allocate pages, free each other's pages and move to random CPUs, while one thread trims
+//! and resizes the pool. Every page has a pattern that proves that the page has only one owner.
 //!
 //! `PAGESET_SOAK_SECONDS` sets a longer time. `cargo xtask ci night soak` sets this variable.
 
@@ -76,7 +76,7 @@ fn move_to_some_cpu(_: &mut Random) {}
 
 struct Arena<'p> {
     pool: &'p Pool,
-    /// Pages that a thread left here for another thread to free.
+    /// Pages that threads have left in this list for other threads to free.
     handed_over: Mutex<Vec<Owned<'p>>>,
     pairs: AtomicU64,
     ends: AtomicBool,

@@ -42,8 +42,8 @@ struct Summary<'a> {
     sentences: Vec<String>,
 }
 
-/// A progress that only cancels. The caller counts finished recordings, so the caller needs no progress
-/// within a recording.
+/// A [`Progress`] that shows nothing, but lets the user cancel. The caller counts finished recordings, so the
+/// caller needs no progress within a recording.
 struct Quiet(Watch);
 
 impl Progress for Quiet {

@@ -231,8 +231,8 @@ impl Pool {
     }
 
     /// Asks the system to replace the pool's small pages by huge pages, also for `memfd`. Contents do not
-    /// change. Returns the number of bytes that are now in huge pages. The result is 0 before Linux 6.1, and
-    /// for a pinned pool of small pages.
+    /// change. Returns the number of bytes that are now in huge pages. Unless the pool is hugetlb, the result
+    /// is 0 before Linux 6.1, and for a pinned pool.
     fn collapse(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.collapse()))

@@ -13,13 +13,14 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes frames free that were holes until now. The frames must lie in the spans of the zones. O(frames).
+    /// Makes frames free that were no memory until now. The frames must lie in the spans of the zones.
+    /// O(frames).
     ///
     /// All watermarks are computed anew. `min_free_kbytes` and the reserves of low zones do not change: they
     /// depend on the memory that the allocator was built with.
     ///
     /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for an empty range,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
     /// not a hole. After an error nothing was added, with one exception. Race: two CPUs add frames of the
     /// same pageblock at once. The losing CPU gets `AlreadyManaged`, but the frames that it has added stay
@@ -67,9 +68,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && !self.is_bad(block, frame, state)
     }
 
-    /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. For each
-    /// row, the slower CPU loses and stops there. So each frame is added once, and the returned number is
-    /// lower.
+    /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. The CPU
+    /// that comes second to a row loses, and stops at this row. So each frame is added once, and the returned
+    /// number is lower.
     fn add_to_pageblock(&self, block: BlockId, frames: Range<usize>) -> usize {
         if self.state(block).change::<A>(Phase::Absent, Phase::Changing) {
             self.rows(block).withhold_everything();

@@ -1,4 +1,5 @@
-//! The usual allocation: a block of the pageblock that the CPU reserves.
+//! The usual allocation: the block that the CPU freed last, or a block of the pageblock that the CPU
+//! reserves.
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request, ZoneId};
 
@@ -44,11 +45,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(share.pfn(self.still(block, frame, wanted)?))
     }
 
-    /// Takes the block of the wanted order that the CPU freed last, if that block is still free. The block is
-    /// in the CPU's caches.
+    /// Takes the block of the wanted order that the CPU freed last, if that block is still free. That block
+    /// is probably still in the CPU's caches.
     ///
-    /// Does not take the block if its buddy is free, too. Both form a larger free block, which a larger
-    /// request may need.
+    /// Does not take the block if its buddy is free, too. The block and its buddy form a larger free block,
+    /// which a larger request may need.
     ///
     /// If the CPU does not reserve the block's pageblock, checks the watermark, because no earlier step has
     /// checked it for this block.
@@ -69,8 +70,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted).is_some()
     }
 
-    /// Takes a pageblock of the CPU's stock, or a block from another row of the reserved pageblock. If there
-    /// is none, tries all zones.
+    /// For order 9, takes a pageblock of the CPU's stock. For a smaller order, takes a block from any row of
+    /// the reserved pageblock. If there is none, tries all zones.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };

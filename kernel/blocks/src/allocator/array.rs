@@ -6,8 +6,8 @@ use crate::row::ROW_FRAMES;
 
 /// The number of orders that have arrays: the orders up to [`COSTLY_ORDER`], and the order of a pageblock.
 pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
-/// The number of blocks that an array has room for. It is a power of two, so that a masked index needs no
-/// bounds check.
+/// The number of blocks that an array has room for. The number is a power of two, so that a masked index
+/// needs no bounds check.
 const BLOCKS_MAX: usize = 64;
 
 /// The order of each array's blocks.
@@ -91,9 +91,9 @@ impl Array {
     }
 }
 
-/// The number of blocks that an array of this order may hold. For small orders, the array fetches up to half
-/// of them at once, the blocks of one row, and returns its older half. Pageblocks come and go one by one,
-/// and an array holds at most two.
+/// The number of blocks that an array of this order may hold. An array of order 0 to 3 fetches blocks of one
+/// row, up to half of this number, and returns its older half. An array of pageblocks holds at most two, and
+/// fetches and returns them one by one.
 pub(super) const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
         return 2;

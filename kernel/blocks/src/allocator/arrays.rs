@@ -1,4 +1,4 @@
-//! Small arrays of free blocks that belong to one CPU. Most requests then need no atomic operation.
+//! Small arrays of free blocks that belong to one CPU. Most requests to them need no exchange.
 
 use core::fmt;
 
@@ -16,55 +16,58 @@ use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
 
-/// The blocks that one CPU freed last. The CPU's next requests get these blocks. There is an array for each
-/// type, for each order up to 3, and for pageblocks.
+/// Blocks that one CPU freed last or fetched in advance. The CPU's next requests get these blocks. For each
+/// type, there are arrays of the orders 0 to 3 and 9.
 ///
-/// The arrays hold blocks of one zone: the zone that [`Request::new`] tries first on this CPU. This is the
-/// zone `Normal` of the CPU's node, or the next lower kind if the node has no such zone. Blocks of other
-/// zones and orders go to the allocator directly.
+/// The arrays hold blocks of one zone, the *home zone*: the zone that [`Request::new`] tries first on this
+/// CPU. The home zone is the zone `Normal` of the CPU's node, or the next lower kind if the node has no zone
+/// `Normal`. Blocks of other zones and orders go to the allocator directly.
 ///
-/// A kernel has one `CpuArrays` for each CPU, and a program has one for each thread. Its methods take `&mut
-/// self`, so only one thread uses the arrays at a time. Therefore an allocation or a free needs no exchange.
-/// If an interrupt handler uses the arrays, too, a kernel calls these methods with interrupts off. An empty
-/// array fetches free blocks of one row, up to half of its capacity. A full array returns its older half to
-/// the allocator. A full array of pageblocks returns the pageblock that is being freed. An array of order 0
-/// to 3 holds at most 64 pages. The array for pageblocks holds at most two pageblocks.
+/// A kernel has one `CpuArrays` for each CPU, and a program has one for each thread. `alloc` and `free` take
+/// `&mut self`, so only one thread uses the arrays at a time. Therefore a call that only changes an array
+/// needs no exchange. If an interrupt handler uses the arrays, too, a kernel calls their methods with
+/// interrupts off. An empty array fetches free blocks of one row, up to half of its capacity. A full array
+/// returns its older half to the allocator. A full array of pageblocks returns the pageblock that is being
+/// freed. An array of order 0 to 3 holds at most 64 pages. The array for pageblocks holds at most two
+/// pageblocks.
 ///
 /// # Out of memory
 /// For the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not
-/// reach them. Each CPU has to [drain](Self::drain) its own arrays before a host reports that memory is
-/// short, and before it takes pageblocks out of service. `drain` takes `&mut self`, so a kernel asks the
-/// other CPUs by an interrupt. Dropping the arrays returns all blocks.
+/// reach them. Before your kernel reports that memory is short, or takes pageblocks out of service, it must
+/// make each CPU [drain](Self::drain) its own arrays. `drain` takes `&mut self`, so a kernel asks the other
+/// CPUs by an interrupt. Dropping the arrays returns all blocks.
 ///
 /// # Double frees
-/// **By default, one misuse is no error value**: a second free of a block of order 0 to 3 that lies in an
-/// array. The block then enters an array a second time, and may be handed out to two users. The allocator
-/// [counts](crate::BlockCounters::double_frees) the double free when an array returns a block that is free
-/// already. If both copies stay in use, or the block has another user by then, the double free is never
-/// detected.
+/// **By default, `free` does not notice one misuse**: a second free of a block that lies in an array, except
+/// for a pageblock in these arrays. `free` returns `Ok`. The block then enters an array a second time, and
+/// may be handed out to two users. The allocator [counts](crate::BlockCounters::double_frees) the double free
+/// when an array returns a block that is free already. If both copies stay in use, or the block has another
+/// user by then, the double free is never detected.
 ///
 /// With debug assertions, [`free`](Self::free) first looks at all blocks of these arrays. If the block lies
 /// in one of them, the free fails with [`FreeError::DoubleFree`]. A block in the arrays of another CPU is
 /// still not found. A release build does the same with `debug-assertions = true` in
 /// `[profile.release.package.pageset-blocks]`.
 ///
-/// [`free_range`](BlockAllocator::free_range) also accepts a block that lies in an array, as if it were in
-/// use. All other mistakes are errors, as without arrays.
+/// For [`free_range`](BlockAllocator::free_range) and other calls of the allocator, a block that lies in an
+/// array is in use. Mistakes of other kinds are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
-    /// The states of the home zone's pageblocks, for each free. `rows` has the rows of the same pageblocks.
+    /// The states of the home zone's pageblocks. `rows` has the rows of the same pageblocks. Each free reads
+    /// both.
     states: &'a [BlockState],
     rows: &'a [Rows],
     cpu: CpuId,
-    /// The zone of the arrays. If the CPU has no such zone, the arrays stay empty.
+    /// The zone of the arrays. If the CPU's requests can use no zone, the arrays stay empty.
     home: Home,
     arrays: [[Array; ORDERS]; TYPES],
     /// A recent pageblock's state, and the index of its type.
     ///
-    /// A free uses this type to find the array, and checks afterwards that the block's pageblock has the
-    /// same state. So the processor need not wait for that state before it goes on with the array.
+    /// A free uses the type in `recent` to find the array, and checks afterwards that the block's pageblock
+    /// has the same state. So the processor need not wait for the pageblock's state before it goes on with
+    /// the array.
     recent: (State, usize),
-    /// Whether an array was filled or emptied since the last tick.
+    /// Whether an empty array had to fetch blocks, or a full one to return some, since the last tick.
     is_busy: bool,
     /// Frames in the arrays at the last tick.
     frames_before: u32,
@@ -89,8 +92,9 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Allocates a block, from an array if the array has one. O(1). An empty array is filled by half at the
-    /// cost of [one allocation](BlockAllocator::alloc) without arrays.
+    /// Allocates a block, from an array if the array has one. O(1). An empty array of order 0 to 3 fetches
+    /// blocks, up to half of its capacity, at about the cost of [one allocation](BlockAllocator::alloc)
+    /// without arrays.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::alloc`]. After an error, these arrays are empty.
@@ -103,7 +107,8 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Frees a block, to an array if it has room. O(1). A full array also returns half of its blocks to the
+    /// Frees a block, to an array if the array has room. O(1). A full array of order 0 to 3 first returns its
+    /// older half to the allocator. If the array of pageblocks is full, the freed pageblock goes to the
     /// allocator.
     ///
     /// # Errors
@@ -149,9 +154,10 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Returns all blocks to the allocator if the arrays were idle: no array was filled or emptied since the
-    /// last tick, and the arrays hold as many frames as then. Then does the CPU's [periodic
-    /// work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
+    /// Returns all blocks to the allocator if the arrays were idle since the last tick: no array fetched or
+    /// returned blocks, and the arrays hold as many frames as at that tick. Also does the CPU's [periodic
+    /// work](BlockAllocator::tick), whether the arrays were idle or not. So the arrays of an idle CPU are
+    /// empty after two ticks.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::tick`].
@@ -176,8 +182,9 @@ impl<'a> CpuArrays<'a> {
         if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
     }
 
-    /// Puts a block of a small order into an array. Returns `false` if there is no room, if it is no block in
-    /// use, or if its pageblock's type or isolation differs from `recent`.
+    /// Puts a block of a small order into an array. Returns `false` if the array has no room, if no block of
+    /// this order is in use there, or if the pageblock's type or isolation differs from `recent`. Also
+    /// returns `false` if the frame after the block is withheld.
     #[inline(always)]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
         let (block, frame) = self.home.frame(pfn);
@@ -192,8 +199,8 @@ impl<'a> CpuArrays<'a> {
             && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
-    /// Frees a block that [`keep`](Self::keep) refused. Puts the block into an array if that is still
-    /// possible. Otherwise returns the block to the allocator.
+    /// Frees a block that [`keep`](Self::keep) refused. Puts the block into an array if the array can hold
+    /// the block by now. If not, returns the block to the allocator.
     #[inline(never)]
     fn free_past_array(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Some((type_index, index)) = self.look(pfn, order) else {
@@ -217,8 +224,8 @@ impl<'a> CpuArrays<'a> {
         allocator.free(cpu, pfn, order)
     }
 
-    /// Finds the type of a block in use, and its place in the zone. Returns `None` if the block may not enter
-    /// an array.
+    /// Returns the type of a block in use, and the block's place in the zone. Returns `None` if the block may
+    /// not enter an array.
     fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
         let (block, frame) = self.home.frame(pfn);
         let state = self.states.get(block)?.get();
@@ -254,8 +261,8 @@ impl<'a> CpuArrays<'a> {
         // The lowest block is pushed last, so that it is used next.
         for pfn in blocks.rev() {
             let (block, frame) = home.frame(pfn);
-            // If the home zone has no memory, the allocator takes blocks from another zone. Such blocks do
-            // not belong in the array.
+            // If the home zone has no memory left, the allocator takes blocks from another zone. Blocks of
+            // another zone do not belong in the array.
             if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
                 allocator.free(cpu, pfn, request.order).ok();
             } else {
@@ -301,7 +308,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let firsts = places.iter().map(|place| FrameId(first.0 + *place as usize));
         self.free_blocks(cpu, zone, order, firsts, |id| {
             let freed = self.free(cpu, zone.pfn(id), order);
-            // A block with a frame that is out of service is not freed. That is no double free.
+            // The allocator refuses a block with a frame that is out of service. The refusal is no sign of a
+            // double free.
             if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
                 count::<A>(&self.share_at(zone.id, cpu).counters.double_frees);
             }

@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::atomic::relax;
 
 /// How often to try again while another CPU is changing the pageblock. A change takes a few exchanges, so
-/// this many attempts fail only if a CPU stopped in the middle. Chosen.
+/// 1000 attempts usually fail only if a CPU stopped in the middle. The number is chosen, not measured.
 pub(super) const ATTEMPTS: usize = 1000;
 
 /// The outcome of one attempt at a change.
@@ -19,8 +19,8 @@ pub(super) enum Attempt {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Repeats an attempt until it is done or refused. Gives up after `ATTEMPTS`, because another CPU may
-    /// have stopped in the middle.
+    /// Repeats an attempt until it is done or refused. Gives up after `ATTEMPTS` attempts, because another
+    /// CPU may have stopped in the middle of a change.
     pub(super) fn until_done(
         &self,
         pfn: Pfn,
@@ -46,8 +46,9 @@ mod tests {
     use crate::state::{Phase, State};
 
     /// A person who read the code found this fault. CPU A sees that all frames of a pageblock are free. CPU B
-    /// takes some of them. CPU A begins to make the pageblock whole, and stops. CPU B could not free its
-    /// frames until CPU A went on, so requests for odd counts lost the frames that they did not need.
+    /// takes some frames of the pageblock. CPU A begins to make the pageblock whole, and stops. CPU B could
+    /// not free its frames until CPU A went on, so requests for odd counts lost the frames that they did not
+    /// need.
     #[test]
     fn frames_are_freed_although_a_cpu_stopped_while_it_made_their_pageblock_whole() {
         let regions = [0..2048];

@@ -13,13 +13,14 @@ use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a frame out of service, usually because the hardware reported it as failing. A free frame goes
-    /// alone and at once. A frame in use goes with its whole block, which cannot be freed any more.
+    /// out of service alone. A frame in use goes out of service with its whole block, which cannot be freed
+    /// any more.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is
     /// out of service already, [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU
-    /// is changing the pageblock and has not finished: try again. [`FreeError::NoRoom`] if more pageblocks
-    /// have bad frames than [`TableCounts::bad`](crate::TableCounts::bad).
+    /// is changing the pageblock and has not finished: try again. [`FreeError::NoRoom`] if
+    /// [`TableCounts::bad`](crate::TableCounts::bad) other pageblocks have bad frames already.
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -78,7 +79,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block => state.has_bad(),
             // Race: another CPU cuts the pair, and changes the state of the first half before the state of
             // the second half. So the state of the first half may already name a block of one pageblock. If
-            // so, the second half is a block of its own.
+            // the first half's state names one pageblock, the second half is a block of its own.
             Phase::SecondHalf => {
                 let head = self.state(head_of(block)).get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
@@ -96,7 +97,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.state(head).update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
-    /// Opens a parked pageblock (free and out of service). It stays out of service.
+    /// Opens a parked pageblock (free and out of service). The pageblock stays out of service. Returns
+    /// `false`, so that the caller looks again.
     fn unpark(&self, block: BlockId) -> bool {
         if self.state(block).change::<A>(Phase::Parked, Phase::Changing) {
             self.rows(block).open();
@@ -121,8 +123,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Withholds the block in use that begins at a frame.
     fn mark_used(&self, block: BlockId, start: usize) -> bool {
-        // Race: since the caller looked, another CPU may have put another block there. So take the size from
-        // the word that the exchange replaced.
+        // Race: since the caller looked, another CPU may have made another block begin at this frame. So take
+        // the size from the word that the exchange replaced.
         let Some(frames) = self.rows(block).withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
         self.state(block).update::<A>(|state| Some(state.bad())).ok();

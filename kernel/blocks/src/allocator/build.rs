@@ -21,15 +21,17 @@ impl<'a> BlockAllocator<'a> {
     /// O(pageblocks).
     ///
     /// # Errors
-    /// If a table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
+    /// A [`ConfigError`] if a table has the wrong length, the configuration contradicts itself, or the
+    /// allocator cannot have so many CPUs or pageblocks.
     pub fn new(config: &Config<'_>, tables: Tables<'a>) -> Result<Self, ConfigError> {
         Self::build(config, tables)
     }
 }
 
 impl<'a> BlockAllocator<'a, Alone> {
-    /// Builds an allocator that one thread uses at a time. It changes words by stores, which are cheaper
-    /// than exchanges. Otherwise it equals one from [`new`](BlockAllocator::new).
+    /// Builds an allocator that one thread uses at a time. The allocator changes words by stores, which are
+    /// cheaper than exchanges. In all other ways, the allocator works like one from
+    /// [`new`](BlockAllocator::new).
     ///
     /// # Errors
     /// The errors of `new`.
@@ -125,7 +127,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         }
     }
 
-    /// Frees the frames of a pageblock that lie in a region. No single region covers the pageblock.
+    /// Makes those frames of a pageblock free that lie in a region. No single region covers the pageblock.
     fn populate_part(&self, zone: &Zone, block: BlockId, regions: &[Range<u64>]) {
         let start = zone.pfn(FrameId::of(block, 0)).0;
         let mut free = [0; ROWS];

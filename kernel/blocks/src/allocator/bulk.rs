@@ -1,4 +1,4 @@
-//! Allocates and frees many blocks by one call. One exchange takes or frees all blocks of a row.
+//! Allocates and frees many blocks by one call. One exchange takes or frees several blocks of a row.
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark};
 
@@ -13,7 +13,7 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Fills the empty slots of `pages` with single pages, and skips filled slots. Returns the number of
-    /// filled slots. This number is lower than the length only if memory is short.
+    /// filled slots, including those that were filled before. Slots stay empty only if memory is short.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) if no page was found; [`AllocError::BulkOrder`] for another order
@@ -45,7 +45,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(filled)
     }
 
-    /// Frees blocks in the order of the slice. One exchange frees consecutive blocks of one order in one row.
+    /// Frees blocks in the order of the slice. One exchange frees consecutive blocks of one order in one row,
+    /// if the row has several such blocks.
     ///
     /// # Errors
     /// The index of the first block that could not be freed, and the reason. The other blocks are freed.
@@ -68,7 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Allocates up to `limit` pageblocks that lie near each other, and at most 32. All of these pageblocks
     /// come from the zone that the CPU's requests use first. Calls `each` with the first frame of each
-    /// pageblock. Returns 0 if that zone has none to spare. [`alloc`](Self::alloc) tries all zones.
+    /// pageblock. Returns the number of pageblocks: 0 if the zone has none to spare. [`alloc`](Self::alloc)
+    /// tries all zones.
     pub fn alloc_pageblocks(
         &self,
         cpu: CpuId,
@@ -95,7 +97,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Frees blocks of one order. If blocks that follow each other in `blocks` lie in one row, one exchange
-    /// frees them together. Returns the number of blocks that were not in use with this order.
+    /// frees them together. Returns the number of blocks that could not be freed, for example because they
+    /// were not in use with this order.
     #[inline(always)]
     pub fn free_many(&self, cpu: CpuId, order: Order, blocks: impl Iterator<Item = Pfn> + Clone) -> usize {
         let Some((zone, _)) = blocks.clone().next().and_then(|first| self.locate(first)) else {
@@ -129,15 +132,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         let (rows, states) = (&self.rows[places(&zone.blocks)], &self.states[places(&zone.blocks)]);
         let first = FrameId::of(zone.blocks.start, 0).0;
         if A::IS_SHARED {
-            // The exchanges below wait for their cache lines one after the other. These loads fetch all
-            // lines at once.
+            // The exchanges below would wait for the rows' cache lines one after the other. The loads here
+            // fetch all cache lines at once.
             let row_of = |place: usize| Some(rows.get(place / FRAMES)?.peek(place % FRAMES / ROW_FRAMES));
             let looks = firsts.clone().filter_map(|id| row_of(id.0.wrapping_sub(first)));
             core::hint::black_box(looks.fold(0, |all, row| all | row));
         }
         // The blocks to free together: the place of their row in the zone, and a bit for each block.
         let (mut row, mut heads) = (usize::MAX, 0);
-        // The last place has no frame. That place ends the last group, so that the loop frees the group.
+        // The last place has no frame. The place without a frame ends the last group, so that the loop frees
+        // that group.
         for id in firsts.chain(core::iter::once(FrameId(usize::MAX))) {
             let place = id.0.wrapping_sub(first);
             let (of, head) = (place / ROW_FRAMES, 1 << (place % ROW_FRAMES));

@@ -14,8 +14,8 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Checks frames, states, counts and sets against each other. Of a set, checks only the level that has a
-    /// bit for each pageblock. O(frames). Exact only while no other CPU is inside the allocator. Free frames
-    /// of reserved pageblocks and stocks count as cached.
+    /// bit for each pageblock. O(frames). The check is exact only while no other CPU runs a call of the
+    /// allocator. Free frames of reserved pageblocks and stocks count as cached.
     ///
     /// # Errors
     /// The first violated invariant.
@@ -178,7 +178,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.check_sets(block, state)
     }
 
-    /// Checks that a search by order finds this pageblock if it has such a block.
+    /// Checks that a search finds the free blocks of this pageblock: the pageblock is in the set of its
+    /// largest free block, or is known as unsettled.
     fn check_sets(&self, block: BlockId, state: State) -> Result<(), &'static str> {
         if state.owner().is_some() || state.is_isolated() {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Claims whole pageblocks. The caller opens them, or hands them out as blocks of one or two pageblocks.
+//! Claims whole pageblocks. The caller opens the claimed pageblocks, hands them out as blocks of one or two
+//! pageblocks, or keeps them in a stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -45,7 +46,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.claim_several(needy, 1).first()
     }
 
-    /// Claims up to `limit` whole pageblocks that lie together.
+    /// Claims up to `limit` whole pageblocks whose bits lie in one half of a word.
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = zone.open_blocks(limit, needy.highatomic);
@@ -56,7 +57,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let taken = whole.take_from(first, zone.blocks.end, limit);
             if taken.len() > 0 {
                 self.note_claimed(needy, first, taken.len());
-                // The last pageblock may lie in the next unit.
+                // The last claimed pageblock may lie in the unit after the unit of the first.
                 taken.last().into_iter().for_each(|block| self.note_use(needy.wanted.migratetype, block));
                 return taken;
             }
@@ -81,14 +82,15 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             if whole.has_pair(first) {
                 // Race: just before this CPU removed the pair from the set, another CPU made the pair whole
-                // again and added it. The removal would hide that pair, so this CPU adds it again.
+                // again and added it. This CPU's removal would hide the new pair, so this CPU adds the pair
+                // again.
                 pairs.add(first);
             }
         }
     }
 
     /// Lowers the count of whole pageblocks by the claimed ones. The CPU's next search begins at the first
-    /// one, and its unit may become tainted.
+    /// claimed pageblock. The unit of the first claimed pageblock may become tainted.
     fn note_claimed(&self, needy: Needy<'_>, first: BlockId, blocks: usize) {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.share.counters.claimed);
@@ -115,15 +117,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         if opened {
             self.rows(block).open();
             if open.owner().is_none() {
-                // The caller may fail to take a frame. Then a search must find the pageblock.
+                // The caller may fail to take a frame of the pageblock. So the set of unsettled pageblocks
+                // gets the pageblock, where searches find it.
                 self.set(Members::Unsettled).add(block);
             }
             let now = self.state(block).get();
             if now.is_isolated() {
                 self.unreserve(block, None, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
-                // Race: another CPU ended the reservation, or took the pageblock out of service and back.
-                // That CPU settled the pageblock before all rows were free. So this CPU makes the pageblock
+                // Race: another CPU ended the reservation, or took the pageblock out of service and back. The
+                // other CPU settled the pageblock before all rows were free. So this CPU makes the pageblock
                 // unsettled.
                 self.note_rows(block);
             }

@@ -1,12 +1,12 @@
-//! Allocates more frames than a block has, at any alignment or at an address. Such a run consists of whole
-//! pageblocks side by side, and free frames before and after them.
+//! Allocates contiguous frames at any alignment or at an address, also more than a block has. Such a run may
+//! cross borders between pageblocks, and may have whole pageblocks in its middle.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
 //! Race: this CPU has found a free run, and another CPU takes frames of it. This CPU takes the run pageblock
 //! by pageblock, by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
-//! this CPU loses. This CPU frees the frames that it has taken, and goes on searching after the pageblock
-//! that it lost. That is safe because no caller has got those frames.
+//! this CPU loses. This CPU frees the frames that it has taken, and goes on searching. The loss is safe,
+//! because no caller has got those frames.
 
 use core::ops::Range;
 
@@ -31,13 +31,13 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// A call for up to 1024 frames, with an alignment up to 1024, usually takes as long as an
-    /// [`alloc`](Self::alloc) of one block. Otherwise the call searches for the first run of whole pageblocks
-    /// that is long enough, and then for the first run of free frames. O(pageblocks). Whole GiB at a multiple
-    /// of a GiB are found without a search of the pageblocks.
+    /// [`alloc`](Self::alloc) of one block. Other calls search for the first run of whole pageblocks that is
+    /// long enough, and then for the first run of free frames. O(pageblocks). Whole GiB at a multiple of a
+    /// GiB are found without a search of the pageblocks.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of
-    /// [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for a count of 0; [`AllocError::BadAlign`] if `align` is no power of two; the
+    /// errors of [`alloc`](Self::alloc).
     pub fn alloc_contiguous(
         &self,
         cpu: CpuId,
@@ -91,7 +91,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// # Errors
     /// The errors of [`alloc_at`](Self::alloc_at), which name the first frame of the range;
-    /// [`AllocError::BadCount`] for no frames.
+    /// [`AllocError::BadCount`] for an empty range.
     pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -157,7 +157,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(Attempt::Again)
     }
 
-    /// Takes contiguous frames of a zone, if the zone has such frames and stays above its minimum.
+    /// Takes contiguous free frames of a zone, if the zone has enough in a run and stays above its minimum.
     fn take_contiguous(
         &self,
         zone: usize,
@@ -181,7 +181,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let whole = || self.whole_places(zone, frames, align).find_map(take);
         let any = || {
-            // Takes the first run that is large enough, unless another CPU changes it meanwhile.
+            // Takes the first run that is large enough. If another CPU takes frames of the run meanwhile,
+            // tries the next run.
             let mut run = FrameId(0)..FrameId(0);
             self.free_extents(zone).find_map(|extent| {
                 run = if run.end == extent.start { run.start..extent.end } else { extent };
@@ -191,17 +192,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         match frames {
             // The run consists of whole pageblocks. No CPU reserves a pageblock now, so the set of whole
-            // pageblocks has all of them.
+            // pageblocks has all whole pageblocks.
             _ if frames.is_multiple_of(FRAMES) && align >= u64::from(PAGEBLOCK_FRAMES) => whole(),
             FRAMES.. => whole().or_else(any),
             _ => any(),
         }
     }
 
-    /// The aligned ranges of this many frames that have only whole pageblocks. `frames` is at least a
-    /// pageblock's. A range of whole units begins at a member of the set of whole units. Another range
-    /// begins at a member of the set of whole pageblocks. After a pageblock that is missing there, the next
-    /// range begins. Ranges may overlap.
+    /// The aligned ranges of `frames` frames that have only whole pageblocks. `frames` is at least a
+    /// pageblock's. For whole units at a multiple of a unit, each search for a range begins at a whole unit.
+    /// For other ranges, each search begins at a whole pageblock. If a pageblock of a range is not whole, the
+    /// next search begins after the pageblock that is not whole. Ranges may overlap.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<FrameId>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
@@ -276,7 +277,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         if !self.rows(block).take_range(frames.clone()) {
             // Race: this CPU took some rows for a moment. If another CPU settled the pageblock in that
-            // moment, it did not count these rows as free. So the pageblock becomes unsettled.
+            // moment, the other CPU did not count these rows as free. So this CPU makes the pageblock
+            // unsettled.
             self.note_rows(block);
             return false;
         }

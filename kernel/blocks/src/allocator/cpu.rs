@@ -6,10 +6,10 @@ use super::BlockAllocator;
 use crate::access::Access;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a CPU off-line. Other CPUs get the pageblocks that it reserves. Operations that name the CPU
-    /// still work, because a thread may not have left it yet. Such an operation may reserve a pageblock
-    /// again. The next [`tick`](Self::tick) or [`drain_cpu`](Self::drain_cpu) for this CPU gives up that
-    /// pageblock.
+    /// Takes a CPU off-line. The CPU gives up the pageblocks that it keeps, so that other CPUs can use them.
+    /// Operations that name the CPU still work, because a thread may still run on it. An operation that names
+    /// the off-line CPU may reserve a pageblock for the CPU again. The next [`tick`](Self::tick) or
+    /// [`drain_cpu`](Self::drain_cpu) for this CPU gives up that pageblock.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -1,4 +1,5 @@
-//! Tests with damaged tables: whatever the tables contain, no operation panics or runs for ever.
+//! Tests with damaged tables: after random words in random tables, no operation of the test panics or runs
+//! for ever.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -30,7 +31,7 @@ impl Random {
         (self.0 >> 33) % limit
     }
 
-    /// Any word for a row. Usually it is valid in some place.
+    /// A random word for a row. Usually the word is valid in some row.
     fn row(&mut self) -> usize {
         match self.below(8) {
             0 => Row::FREE.0,
@@ -125,7 +126,7 @@ fn call<A: Access>(allocator: &BlockAllocator<'_, A>, held: &mut Vec<(Pfn, Order
     }
 }
 
-/// Builds an allocator, uses it, damages it, and uses it again.
+/// Builds an allocator and uses it. Then damages the tables and uses the allocator again, up to four times.
 fn play<A: Access + 'static>(
     seed: u64,
     build: impl Fn(&Config<'_>) -> BlockAllocator<'static, A>,

@@ -1,4 +1,4 @@
-//! Frees a block: any CPU returns it to its pageblock.
+//! Frees a block: any CPU can return the block to its pageblock.
 
 use pageset_core::{CpuId, FreeError, Order, Pfn};
 
@@ -33,7 +33,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_past(cpu, pfn, order)
     }
 
-    /// Frees a block that is larger than a row. Reports an error if the block is not in use.
+    /// Frees a block that is larger than a row. For a block that is not in use, finds the error to report.
     #[inline(never)]
     fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if let Some((zone, id)) = self.locate(pfn)
@@ -83,13 +83,13 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open | Phase::Changing => match self.rows(block).look(frame) {
                 Use::Free => Err(FreeError::DoubleFree(pfn)),
                 Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
-                // Race: another CPU is freeing, cutting or taking the block. This free loses, and its caller
-                // does not own the block.
+                // Race: another CPU is freeing, cutting or taking the block. This free loses, because its
+                // caller does not own the block.
                 Use::Changing => Err(FreeError::DoubleFree(pfn)),
                 Use::Block(start, _) if start != frame => Err(FreeError::NotABlock(pfn)),
                 Use::Block(_, allocated) if allocated != order => wrong(allocated),
-                // One block in use fills this open pageblock. Race: another CPU has opened the pageblock to
-                // free a part of it. The first exchange of the first row wins.
+                // One block in use fills this open pageblock. Race: another CPU has split this block of 512
+                // pages into rows, to free a part of it. The first exchange of the first row wins.
                 Use::Block(..) if order == Order::PAGEBLOCK && self.put(cpu, block, frame, order) => Ok(()),
                 // Race: another CPU allocated the block between the two looks. This free loses, because its
                 // caller does not own the block.

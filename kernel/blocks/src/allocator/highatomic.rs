@@ -1,7 +1,7 @@
 //! The highatomic reserve (spec §1.12): a number of whole pageblocks that each zone keeps for atomic requests
-//! of high order. It is not a CPU's reservation of a pageblock. The highatomic reserve grows when such a
-//! request found no block above the low watermark. It shrinks when another request, which may wait, would
-//! otherwise fail.
+//! of high order. The highatomic reserve is not a CPU's reservation of a pageblock. The highatomic reserve
+//! grows when an atomic request of high order gets a block only below the low watermark. The highatomic
+//! reserve shrinks when another request, which may wait, would otherwise fail.
 
 use pageset_core::{Order, Request, RequestTraits};
 
@@ -29,9 +29,9 @@ pub(super) fn counts_highatomic_reserve(request: &Request) -> bool {
 }
 
 impl Zone {
-    /// Grows the highatomic reserve, after an atomic request for a block of this order found none above the
-    /// low watermark. The limit is a hundredth of the zone. A zone whose hundredth is smaller than a
-    /// pageblock has no highatomic reserve.
+    /// Grows the highatomic reserve, after an atomic request got a block of this order only below the low
+    /// watermark. The limit is a hundredth of the zone, rounded up to whole pageblocks. A zone whose
+    /// hundredth is smaller than a pageblock has no highatomic reserve.
     #[cold]
     pub(super) fn grow_highatomic_reserve(&self, order: Order) {
         let percent = self.managed() / 100;
@@ -52,8 +52,8 @@ impl Zone {
     /// Frames that ordinary requests leave to atomic requests: the part of the highatomic reserve that is
     /// whole now.
     pub(super) fn highatomic_frames(&self) -> u64 {
-        // Most zones have no highatomic reserve. For such zones, do not read the gauges, which every CPU
-        // changes.
+        // Most zones have no highatomic reserve. For a zone without a highatomic reserve, do not read the
+        // gauges, which every CPU changes.
         match self.highatomic_reserve.load(Relaxed) {
             0 => 0,
             reserved => (reserved.min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64),

@@ -9,21 +9,22 @@ use crate::access::Access;
 use crate::ids::{BlockId, FrameId};
 use crate::zone::Zone;
 
-/// The arrays' copy of facts about the zone, so that most requests need not read the allocator's tables.
+/// A copy of facts about the home zone, so that most requests to the arrays need not read the allocator's
+/// tables.
 #[derive(Clone, Copy)]
 pub(super) struct Home {
     pub(super) zone: ZoneId,
     node: NodeId,
-    /// A bit for each kind of zone. A kind's bit is set if a request whose `highest_zone` is this kind tries
-    /// this zone first.
+    /// A bit for each zone kind. The bit is set if requests with this kind as their `highest_zone` try the
+    /// home zone first.
     kinds: u8,
-    /// Frame number of the zone's first pageblock. Places in the zone count from there.
+    /// The number of the first frame of the zone's first pageblock. Places in the zone count from this frame.
     first: Pfn,
 }
 
 impl Home {
-    /// The zone that a CPU's requests use first, and its pageblocks. If there is no such zone, `kinds` is 0
-    /// and no request uses the other fields.
+    /// The zone that a CPU's requests use first, and its pageblocks. If a CPU's requests may use no zone,
+    /// `kinds` is 0 and no request uses the other fields.
     pub(super) fn of(allocator: &BlockAllocator<'_, impl Access>, cpu: CpuId) -> (Self, Range<BlockId>) {
         let none = Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0) };
         let zone = allocator.home_zone(cpu, &Request::new(Order::ZERO));
@@ -40,7 +41,8 @@ impl Home {
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
 
-    /// Whether a request tries this zone first.
+    /// Whether a request tries the home zone first. Returns `false` also if the zone must be looked up in the
+    /// zonelists.
     #[inline]
     pub(super) fn serves(&self, request: &Request) -> bool {
         let is_at_home = match request.nodes {
@@ -57,9 +59,9 @@ impl Home {
         Pfn(u64::from(place).wrapping_add(self.first.0))
     }
 
-    /// The pageblock of a frame number, counted from the zone's first, and the frame's place in it. A
-    /// pageblock of this zone may also contain frames of another zone. In the rows of this zone, such a frame
-    /// is withheld, so no call can free it by mistake.
+    /// Returns the pageblock of a frame number, counted from the zone's first pageblock, and the frame's
+    /// place in that pageblock. A pageblock of this zone may also contain frames of another zone. In the rows
+    /// of this zone, the other zone's frames are withheld, so no call can free them by mistake.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (usize, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

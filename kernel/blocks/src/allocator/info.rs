@@ -1,4 +1,4 @@
-//! Counts and facts that a host may read.
+//! Counts and facts about zones, frames and CPUs, for a kernel or program to read.
 
 use core::ops::Range;
 
@@ -24,13 +24,14 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Free frames, including those of reserved pageblocks and stocks.
     pub free: u64,
-    /// The part of `free` that lies in reserved pageblocks and stocks. Other CPUs usually take these frames
-    /// only if they find no other free frames.
+    /// The part of `free` that lies in reserved pageblocks and stocks. Other CPUs usually take frames of
+    /// reserved pageblocks only if they find no other free frames.
     pub at_hand: u64,
-    /// Pageblocks that are completely free, reserved ones included. Any request can get them,
-    /// except for the highatomic reserve.
+    /// Pageblocks that are completely free, those in stocks or reserved by CPUs included. The highatomic
+    /// reserve keeps some of these pageblocks for atomic requests.
     pub whole_pageblocks: u64,
-    /// Pageblocks that are out of service. The fields above do not count the free frames of these pageblocks.
+    /// Pageblocks that are out of service. The fields `free`, `at_hand` and `whole_pageblocks` do not count
+    /// isolated pageblocks.
     pub isolated_pageblocks: u64,
     /// Frames in the highatomic reserve: whole pageblocks that are kept for atomic requests of high order.
     pub reserved_highatomic: u64,
@@ -104,8 +105,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.state(id.block()).get().owner()
     }
 
-    /// The type of a frame's pageblock. Returns `None` if the pageblock is completely free, is changing, or
-    /// has no memory.
+    /// The type of a frame's pageblock. Returns `None` if the pageblock is whole, is changing, or has no
+    /// memory, or if the frame lies in no zone.
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         let block = self.locate(pfn)?.1.block();

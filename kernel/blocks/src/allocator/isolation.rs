@@ -1,6 +1,7 @@
 //! Takes pageblocks out of service and back. A bit of the pageblock's state says that it is out of service.
-//! Race: another CPU puts the pageblock to another use meanwhile. That CPU exchanges the same word. If that
-//! exchange comes second, that CPU sees the bit and loses: it leaves the pageblock out of service.
+//! Race: another CPU puts the pageblock to another use meanwhile. Both CPUs exchange the word of the
+//! pageblock's state. If the other CPU's exchange comes second, the other CPU sees the bit and loses: it
+//! leaves the pageblock out of service.
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 
@@ -9,8 +10,8 @@ use crate::access::Access;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a pageblock out of service. Its free frames are no longer handed out or counted. Frames of the
-    /// pageblock that are freed later are not handed out either. Frames in use stay in use.
+    /// Takes a pageblock out of service. Its free frames are no longer handed out or counted as free. Frames
+    /// of the pageblock that are freed later are not handed out either. Frames in use stay in use.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,

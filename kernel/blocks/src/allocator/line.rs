@@ -1,5 +1,5 @@
-//! Counts how often a CPU changes a pageblock's rows that another CPU has changed last. For simulations and
-//! measurements.
+//! Counts how often a CPU changes rows of a pageblock after another CPU changed some of its rows last.
+//! Simulations and measurements use the counts.
 
 use pageset_core::CpuId;
 

@@ -1,4 +1,4 @@
-//! Queries about one frame. Other CPUs may allocate and free meanwhile.
+//! Queries about a frame, and about the largest free block. Other CPUs may allocate and free meanwhile.
 
 use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 
@@ -14,7 +14,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Returns the first frame and the order of the block in use around a frame. Returns `None` if the frame
     /// is free, out of service, or no memory of this allocator, or if a CPU stopped while it changed the
     /// block. The answer does not depend on the type or the reservation of the pageblock, even while a CPU
-    /// changes these. O(1).
+    /// changes the type or the reservation. O(1).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
         let (_, id) = self.locate(pfn)?;

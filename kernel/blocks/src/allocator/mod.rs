@@ -3,17 +3,19 @@
 //! A walk through the code goes down this list:
 //!
 //! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
-//!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
-//!   (whole pageblocks), and `reservation` (of a pageblock, by a CPU). They also use `room` (whether a zone
-//!   has enough memory), `highatomic` (for atomic requests of high order), and `needy` (the request).
+//!   CPUs' pageblocks), `refill` (another pageblock). An allocation also uses `take` (a block of one
+//!   pageblock), `claim` (whole pageblocks), and `reservation` (of a pageblock, by a CPU). Its data and
+//!   checks are in `needy` (the request), `room` (whether a zone has enough memory), and `highatomic` (for
+//!   atomic requests of high order).
 //! - A free: `free`, `stock` (whole pageblocks that each CPU keeps for its next requests), `settle` (a
 //!   pageblock after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
 //!
-//! Above them are other calls. Many blocks at once: `of_row`, `bulk`, `arrays` and `array`. Frames that are
-//! not one block: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous` (larger than
-//! a block, any alignment, any range). `look` tells what is at one place. Administration: `add`, `isolation`,
-//! `bad`, `tick`, `cpu`, `settings`. `attempt` repeats a change that waits for another CPU. The allocator
-//! itself: `build`, `tables`, `info`, `check`.
+//! The other modules serve calls that allocate or free in other ways, and administration. Many blocks at
+//! once: `of_row`, `bulk`, `arrays` and `array`. Frames that are not one block: `range` (a given place, parts
+//! of blocks), `run` (exact counts), `contiguous` (larger than a block, any alignment, any range). `look`
+//! tells what is at one place. Administration: `add`, `isolation`, `bad`, `tick`, `cpu`, `settings`.
+//! `attempt` repeats a change that waits for another CPU. The allocator itself: `build`, `tables`, `info`,
+//! `check`.
 
 mod add;
 mod alloc;
@@ -81,31 +83,33 @@ use crate::zone::Zone;
 
 /// A page-frame allocator without a lock.
 ///
-/// Each CPU reserves a pageblock, takes blocks from it, and reserves the next when it is used up. An
-/// allocation takes a block by one exchange. A free, on any CPU, returns a block to its pageblock by one
-/// exchange. Pageblocks that no CPU reserves are members of sets, by type and by the order of their largest
-/// free block. In these sets a CPU finds its next pageblock in a few steps, however large memory is. A CPU
-/// that stops in the middle of an operation blocks no allocation or free of another CPU.
+/// Each CPU reserves a pageblock, takes blocks from it, and reserves another when this one is used up.
+/// Usually one exchange takes a block out of its pageblock, and one exchange on any CPU returns the block.
+/// Pageblocks that no CPU reserves are members of sets, by type and by the order of their largest free block.
+/// In these sets a CPU finds its next pageblock in a few steps, however large memory is. A CPU that stops in
+/// the middle of an operation blocks no allocation or free of another CPU.
 ///
-/// Every operation takes the CPU that it runs on. Several threads may pass the same CPU at once.
+/// Each allocation and each free takes the number of the CPU that it runs on. Several threads may pass the
+/// same CPU at once.
 ///
-/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. An allocation near a
-/// watermark, or one that found no block, settles each unsettled pageblock. Otherwise the cost of an
-/// operation does not grow with the size of memory, unless its documentation says so.
+/// Cost: a free is O(1). An allocation is O(1) while the CPU's pageblock has a free block. If it has none,
+/// the search for another pageblock may look at each unit of 1 GiB, up to 512 units. An allocation near a
+/// watermark, or one that found no block, settles each unsettled pageblock. The documentation of other
+/// operations says if their cost grows with the size of memory.
 pub struct BlockAllocator<'a, A = Shared> {
     rows: Storage<'a, Rows<A>>,
     bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
     index: Index<'a>,
-    /// The shares of all CPUs in the first zone, then their shares in the next zone, and so on.
+    /// The entries of all CPUs for the first zone, then their entries for the next zone, and so on.
     shares: Storage<'a, CpuShare>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
     /// The zonelist of each node: the zones in the order that requests try them.
     zonelists: Storage<'a, ZoneId>,
     whole_use: WholeUse,
-    /// Memory to keep free, capped at a word's maximum. The allocator computes the watermarks from this
-    /// value.
+    /// The setting `min_free_kbytes`, or a word's maximum if the setting is larger. The allocator computes
+    /// the watermarks from this number.
     min_free_kbytes: AtomicUsize,
     /// Bytes per frame.
     page_bytes: u32,
@@ -139,7 +143,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self.shares[zone.index() * self.cpus() + cpu.index()]
     }
 
-    /// Each CPU's share of a zone.
+    /// The [`CpuShare`] of each CPU for a zone.
     fn shares_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuShare> {
         (0..self.cpus()).map(move |cpu| self.share_at(zone, CpuId(cpu as u32)))
     }
@@ -179,7 +183,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-/// The first pageblock of a pair, from the second.
+/// Returns the first pageblock of the pair whose second pageblock is `block`.
 const fn head_of(block: BlockId) -> BlockId {
     BlockId(block.0.saturating_sub(1))
 }

@@ -40,8 +40,8 @@ impl Needy<'_> {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// The zone that a request tries first, if a table of the CPU says so. Returns `None` if only the
-    /// zonelists can tell.
+    /// The zone that a request tries first, if the table `homes` tells it. Returns `None` if the zone must be
+    /// looked up in the zonelists.
     #[inline(always)]
     pub(super) fn home_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {
         let home = self.homes.get(cpu.index())?;

@@ -24,8 +24,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.alloc_row_near(cpu, request, limit.max(1))
     }
 
-    /// Takes blocks from another row of the CPU's pageblock. If no row has any, allocates one block in the
-    /// usual way.
+    /// Takes blocks from another row of the CPU's pageblock. If no row of the pageblock has a suitable block,
+    /// allocates one block in the usual way.
     #[cold]
     #[inline(never)]
     fn alloc_row_near(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<RowBlocks, AllocError> {
@@ -76,7 +76,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(blocks)
     }
 
-    /// The order and type to take, if a row can have such a block and `limit` is not 0.
+    /// The order and type to take, if a block of the request's order fits into a row and `limit` is not 0.
     #[inline]
     fn row_wanted(request: &Request, limit: usize) -> Option<Wanted> {
         let has_several = limit > 0 && request.order.frames() as usize <= ROW_FRAMES;
@@ -112,8 +112,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.put_row(cpu, blocks);
     }
 
-    /// Frees blocks that lie in one row. Returns the blocks that are not in use. The other blocks are free
-    /// then. A [`free`](Self::free) of a returned block tells why it was refused.
+    /// Frees blocks that lie in one row. Returns the blocks that it refused, for example because they were
+    /// not in use. The other blocks are free. A [`free`](Self::free) of a returned block tells why it was
+    /// refused.
     #[inline]
     #[must_use = "the blocks that it returns are not free"]
     pub fn free_row(&self, cpu: CpuId, blocks: RowBlocks) -> Option<RowBlocks> {

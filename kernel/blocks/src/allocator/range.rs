@@ -19,9 +19,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// zone's watermark, a call takes O(CPUs + unsettled pageblocks).
     ///
     /// # Errors
-    /// [`AllocError::Foreign`] if this frame is no memory. [`AllocError::NotFree`] if a frame of the block is
-    /// in use or outside the zone. [`AllocError::OutOfMemory`] if the zone would fall below its minimum
-    /// watermark, unless the request ignores watermarks. See [`AllocError`] for invalid requests.
+    /// [`AllocError::Foreign`] if the frame is no memory of this allocator. [`AllocError::NotFree`] if a
+    /// frame of the block is in use or outside the zone. [`AllocError::OutOfMemory`] if the zone would fall
+    /// below its minimum watermark, unless the request ignores watermarks. See [`AllocError`] for invalid
+    /// requests.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -60,7 +61,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Whether a zone is not below its minimum watermark after a block at a given place was taken (spec
-    /// §1.8). A request of high priority gets no lower floor here, because it could use another place.
+    /// §1.8). A request of high priority must leave as many frames as other requests, because it could use
+    /// another place.
     pub(super) fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
         let lasting = request.traits & (RequestTraits::NO_WATERMARKS | RequestTraits::NO_RESERVES);
         let mut anywhere = request.with(lasting);
@@ -107,9 +109,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates exactly `frames` contiguous frames, 1024 at most. The call ignores the request's order. Free
     /// the frames with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// The run may begin at any frame, unless the count is a power of two. The call cuts the run from the
-    /// shortest free run that is long enough, in one of a few pageblocks in part use. If all runs have one
-    /// length, they leave hardly any gaps between them.
+    /// The run may begin at any frame, unless the count is a power of two. The call looks at a few pageblocks
+    /// in part use, and takes the run out of the shortest long enough free run of one of them. If all runs
+    /// have one length, they leave hardly any gaps between them.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
@@ -145,16 +147,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
     }
 
-    /// Frees these frames, which may be whole blocks or parts of blocks. The rest of a block stays in use, as
-    /// the largest aligned blocks that fit.
+    /// Frees the frames of a range, which may be whole blocks or parts of blocks. The rest of a block stays
+    /// in use, as the largest aligned blocks that fit.
     ///
     /// Several CPUs may free parts of one block at the same time.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use.
-    /// The call then frees nothing. A free frame of a pageblock that a CPU reserves is not in use either.
-    /// [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The frames before the frame
-    /// that the error names are free. Call again for the other frames.
+    /// [`FreeError::BadRange`] for an empty range. Another [`FreeError`] if a frame is not in use. The call
+    /// then frees nothing. [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The
+    /// frames before that frame are free. To free the other frames, call again from the frame that the error
+    /// names.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         self.free_parts(cpu, pfns)
@@ -209,7 +211,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Checks that all these frames of a pageblock are in use. The error names the first frame that is not.
+    /// Checks that all these frames of a pageblock are in use. The error names the first frame that is not in
+    /// use.
     fn check_in_use(&self, zone: &Zone, block: BlockId, frames: Range<usize>) -> Result<Attempt, FreeError> {
         let state = self.state(block).get();
         let pfn = |frame: usize| zone.pfn(FrameId::of(block, frame));
@@ -241,7 +244,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Frees frames of one pageblock, and shortens `rest` by them.
+    /// Frees frames of one pageblock, and shortens `rest` by the freed frames.
     fn try_free_part(
         &self,
         cpu: CpuId,
@@ -254,10 +257,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
-            // Race: another CPU is making the pageblock whole. That CPU loses, because these frames are in
-            // use. This free uses the rows without waiting, because that CPU may have stopped. Race: another
-            // CPU owns a part of the same block, and is opening the pageblock. Then some rows are not right
-            // yet, and refuse this free. The next attempt sees the new state.
+            // Race: another CPU is making the pageblock whole. The other CPU loses, because these frames are
+            // in use. This free uses the rows without waiting, because the other CPU may have stopped. Race:
+            // another CPU owns a part of the same block, and is opening the pageblock. Until the pageblock is
+            // open, some rows do not have their new words, and refuse this free. The next attempt sees the
+            // new state.
             Phase::Changing => return self.free_rows(cpu, zone, block, rest).or(Ok(Attempt::Again)),
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
@@ -302,8 +306,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn try_split_part(&self, block: BlockId, frames: Range<usize>, pfn: Pfn) -> Result<Attempt, FreeError> {
         let state = self.state(block).get();
         match state.phase() {
-            // The caller's range has no frame here. This pageblock was one half of a pair, and the range
-            // lies in the other half. The owner of this half has freed it already.
+            // The caller's range has no frame in this pageblock. This pageblock was one half of a pair, and
+            // the range lies in the other half. The owner of this half has freed it already.
             Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }
@@ -355,8 +359,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.has_bad() { open.bad() } else { open }
         };
         self.state(block).update::<A>(|state| Some(to_open(state))).ok();
-        // Race: another CPU freed a part meanwhile, and saw the phase `Changing`. That CPU did not settle the
-        // pageblock, so this CPU settles it.
+        // Race: another CPU freed a part of the pageblock meanwhile, and saw the phase `Changing`. The other
+        // CPU did not settle the pageblock, so this CPU settles it.
         self.settle(block);
     }
 }
@@ -378,8 +382,8 @@ fn for_each_part<A: Access>(
     Ok(())
 }
 
-/// The end of the frame's pageblock, of its zone, or of the range: the first of these. Another zone may begin
-/// within the same 512 frames.
+/// The lowest of three ends: of the pageblock that has the frame `start`, of the zone, and of the range.
+/// Another zone may begin within the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
     (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
 }

@@ -13,12 +13,14 @@ use crate::zone::Zone;
 
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
 /// of at least this order. The CPU prefers a smaller block to a whole pageblock in a unit that does not suit.
-/// Example `orders` with 256 50 4 300000: with 0, the program executes 8 % more instructions. With 4, it
-/// executes 11 % fewer, and 57 pageblocks stay whole instead of 59.
+/// Measured with `--example orders -- 256 50 4 300000`: if this constant is 0, the program executes 8 % more
+/// instructions. If it is 4, the program executes 11 % fewer instructions, and 57 pageblocks stay whole
+/// instead of 59.
 const RICH: usize = 2;
-/// Up to this order, a CPU reserves the pageblock in part use that it takes a block from. For larger orders,
-/// a CPU reserves such a pageblock only to change the pageblock's type. Example `orders` with 4096 75 8
-/// 200000: with 0, 456 pageblocks stay whole instead of 482. With 8, the program executes 10 % fewer
+/// For orders up to this one, a CPU reserves the pageblock in part use that it takes a block from. For orders
+/// 1 to 3, a CPU does not reserve the pageblock if no pageblock is whole. For larger orders, a CPU reserves a
+/// pageblock in part use only to change its type. Measured with `--example orders -- 4096 75 8 200000`: if
+/// this constant is 0, 456 pageblocks stay whole instead of 482. If it is 8, the program executes 10 % fewer
 /// instructions, and 436 pageblocks stay whole.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
@@ -26,8 +28,9 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
 };
 
 /// How many pageblocks a CPU settles before it searches. Chosen by a test that frees pages at random. The
-/// remaining pages would fit into 16 pageblocks. With 4, they stayed in 22 pageblocks, and with 8, in at most
-/// 20. Example `orders` with 256 50 4 300000: with 1, 9 pageblocks stay whole instead of 59.
+/// remaining pages would fit into 16 pageblocks. With this constant at 4, the pages stayed in 22 pageblocks.
+/// At 8, they stayed in at most 20 pageblocks. Measured with `--example orders -- 256 50 4 300000`: if this
+/// constant is 1, 9 pageblocks stay whole instead of 59.
 const SETTLED_AT_ONCE: usize = 8;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -39,8 +42,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if taken.is_some() {
             return taken;
         }
-        // Each request of a larger order searches. So such a request settles only one pageblock, unless
-        // memory is short.
+        // A request of an order above `RESERVED_FOR_MAX` reserves no pageblock in part use, so each such
+        // request searches. So it settles only the one pageblock of `take_freed`, unless memory is short.
         if self.is_short(needy) {
             self.settle_some(needy, Self::next_unsettled);
         } else if needy.wanted.order <= RESERVED_FOR_MAX {
@@ -49,7 +52,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if kept.is_some() {
                 return kept;
             }
-            // If a search will find a pageblock, those that this CPU keeps may stay unsettled.
+            // If a search will find a pageblock, the pageblocks that this CPU keeps may stay unsettled.
             let next = if smallest.is_some() { Self::next_in_set } else { Self::next_unsettled };
             self.settle_some(needy, next);
         }
@@ -86,7 +89,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
         let found = self.take_from(suiting).or_else(|| self.retype_in_tainted(needy));
-        // A request that cannot be moved has searched all pageblocks in part use already.
+        // A request for memory that cannot be moved has searched all pageblocks in part use already.
         found.or_else(|| if needy.is_movable() { self.take_from(needy) } else { self.take_from_whole(needy) })
     }
 
@@ -101,8 +104,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Reserves a pageblock of another type that is in part use in a tainted unit, and gives the pageblock
-    /// the request's type. Movable pageblocks come first, and among these the one with the largest free
-    /// block. Only requests that cannot be moved do this, because they would otherwise taint one more unit.
+    /// the request's type. Movable pageblocks come first, and among movable pageblocks the one with the
+    /// largest free block. Only requests for memory that cannot be moved retype a pageblock so, because they
+    /// would otherwise taint one more unit.
     #[cold]
     fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<FrameId> {
         if needy.is_movable() {
@@ -152,8 +156,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         found.or_else(|| self.take_from_whole(needy))
     }
 
-    /// Whether the CPU takes one block of a pageblock in part use, and does not reserve the pageblock. With
-    /// no whole pageblock left, orders 1 to 3 do that, too.
+    /// Whether the CPU takes one block of a pageblock in part use without reserving the pageblock: always for
+    /// orders above 3, and for orders 1 to 3 if no pageblock outside of stocks is whole.
     fn takes_alone(&self, needy: Needy<'_>) -> bool {
         let order = needy.wanted.order;
         order > RESERVED_FOR_MAX || order > Order::ZERO && self.is_short(needy)
@@ -187,8 +191,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Reserves an unsettled pageblock that this CPU keeps, and takes a block of it. Prefers the pageblock
-    /// whose largest free block is smallest. The sets have a pageblock whose largest free block has the order
-    /// `smallest`: takes only pageblocks below that, so that nearly free ones can become whole.
+    /// whose largest free block is smallest. `smallest` is the smallest order whose set has a pageblock.
+    /// Takes only a pageblock whose largest free block has an order below `smallest`, so that nearly free
+    /// pageblocks can become whole.
     fn take_from_kept(&self, needy: Needy<'_>, smallest: Option<usize>) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         let orders = least_order(needy.wanted)..smallest.unwrap_or(PAGEBLOCK_ORDER);
@@ -224,8 +229,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         unsettled.map(|block| self.settle(block)).count() > 0
     }
 
-    /// Takes an unsettled pageblock. Prefers those that this CPU keeps, because their frames are in the CPU's
-    /// caches. Otherwise takes one out of the set.
+    /// Takes an unsettled pageblock. Prefers the pageblocks that this CPU keeps, because their frames are in
+    /// the CPU's caches. If this CPU keeps none, takes an unsettled pageblock out of the set.
     pub(super) fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockId> {
         let mut kept = core::iter::from_fn(|| needy.share.take_unsettled::<A>());
         kept.find(|block| self.is_unsettled(*block)).or_else(|| self.next_in_set(needy))
@@ -238,8 +243,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         loop {
             let block = unsettled.find(&zone.blocks, self.search_start(needy))?;
             unsettled.remove(block);
-            // Race: another CPU frees a frame, and adds the pageblock just before this removal. So this CPU
-            // reads the state after the removal, and returns the pageblock if it is unsettled.
+            // Race: another CPU frees a frame, and adds the pageblock to the set just before this CPU removes
+            // it. So this CPU reads the state after the removal, and returns the pageblock if it is
+            // unsettled.
             if self.is_unsettled(block) {
                 return Some(block);
             }
@@ -261,7 +267,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Takes one block of a pageblock of this type that no CPU reserves, without reserving it.
+    /// Takes one block of a pageblock of this type that no CPU reserves. Does not reserve the pageblock.
     pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         loop {
@@ -279,7 +285,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Finds an unreserved pageblock of this type that has a free block of exactly this order. If none of the
     /// first `LOOKS` pageblocks has such a block, returns the pageblock with the smallest larger block. So
-    /// larger blocks stay for larger requests.
+    /// large free blocks stay for large requests.
     fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockId> {
         /// The number of pageblocks to look at. 64 pageblocks have 128 MiB of memory, and their states lie in
         /// eight cache lines. Example `small`, 10 MiB, 75 % in use: with 1, 0.25 % of requests are refused
@@ -337,8 +343,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-/// The least order of the largest free block of a pageblock that a CPU reserves for such requests, while
-/// memory is not short.
+/// The least order that the largest free block of a pageblock must have, so that a CPU reserves the pageblock
+/// for `wanted` while memory is not short.
 fn least_order(wanted: Wanted) -> usize {
     if wanted.order == Order::ZERO { RICH } else { wanted.order.index() }
 }

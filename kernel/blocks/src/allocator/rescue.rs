@@ -1,5 +1,5 @@
-//! The last attempts in a zone without a pageblock of the right type: pageblocks of other types, and
-//! pageblocks that CPUs reserve.
+//! The last attempts in a zone: the stocks of all CPUs, pageblocks of other types, and pageblocks that CPUs
+//! reserve.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 
@@ -19,8 +19,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
         if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64)) {
-            // A CPU takes from its reserved pageblock without checking a watermark, so near the floor it
-            // could use memory that other requests must find. End all reservations.
+            // A CPU takes blocks of its reserved pageblock without checking a watermark. When the zone is
+            // close to its minimum, the blocks could come from memory that only other requests may use. End
+            // all reservations.
             self.unreserve_all(zone);
             is_tight = !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64));
             if is_tight
@@ -70,8 +71,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Takes a block of a pageblock of another type. Among these pageblocks, takes the one with the largest
-    /// free block. If half of that pageblock is free, the pageblock changes to the wanted type.
+    /// Takes a block of a pageblock of another type. Among the pageblocks of one type, takes one with the
+    /// largest free block. If half of the pageblock is free, the pageblock changes to the wanted type.
     fn steal(&self, needy: Needy<'_>) -> Option<FrameId> {
         let zone = &self.zones[needy.zone.index()];
         let near = needy.share.near();
@@ -122,7 +123,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Moves the reservation from another CPU to this one, so that the next block needs no search.
+    /// Moves the reservation from another CPU to this CPU, so that the next block needs no search.
     fn take_over(&self, needy: Needy<'_>, block: BlockId, state: State) -> bool {
         let Some(cpu) = state.owner().filter(|cpu| *cpu != needy.cpu && self.is_known(*cpu)) else {
             return false;

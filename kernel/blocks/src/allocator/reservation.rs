@@ -11,8 +11,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Reserves a pageblock of this type whose largest free block has at least this order, and gives it the
-    /// type of the request. Returns `false` if another CPU changed the pageblock first.
+    /// Reserves a pageblock of this type whose largest free block has at least this order, and gives the
+    /// pageblock the type of the request. Returns `false` if another CPU changed the pageblock first.
     pub(super) fn reserve_indexed(
         &self,
         needy: Needy<'_>,
@@ -49,13 +49,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Whether this CPU reserves the pageblock, which a share names. The share may be out of date.
+    /// Whether this CPU really reserves a pageblock that its `CpuShare` names. The `CpuShare` may be out of
+    /// date.
     pub(super) fn is_reserved_by(&self, cpu: CpuId, block: BlockId) -> bool {
         self.states.get(block.0).is_some_and(|state| state.get().is_reserved_by(cpu))
     }
 
-    /// Writes into the CPU's share that it reserves `block` for such requests. Gives up the pageblock that
-    /// the share named before.
+    /// Writes `block` into a reservation of the CPU's `CpuShare`. Gives up the pageblock that the reservation
+    /// named before.
     pub(super) fn set_reservation(&self, reservation: &Reservation, block: Option<BlockId>, cpu: CpuId) {
         if let Some(before) = reservation.replace::<A>(block)
             && Some(before) != block
@@ -64,8 +65,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Ends the reservation of a pageblock if `is_this` accepts its state. If all frames are free then, the
-    /// CPU `keeper` keeps the whole pageblock in its stock.
+    /// Ends the reservation of a pageblock if `is_this` accepts its state. If the pageblock becomes whole,
+    /// the pageblock goes to the stock of the CPU `keeper`, if `keeper` is a CPU and the allocator keeps
+    /// stocks.
     pub(super) fn unreserve(&self, block: BlockId, keeper: Option<CpuId>, is_this: impl Fn(State) -> bool) {
         let Some(of_block) = self.states.get(block.0) else { return };
         let is_this =
@@ -76,8 +78,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Removes a pageblock that is no longer reserved from its CPU's share. `before` is the state that it
-    /// had.
+    /// Removes a pageblock that is no longer reserved from its CPU's `CpuShare`. `before` is the state during
+    /// the reservation.
     pub(super) fn note_unreserved(&self, block: BlockId, before: State) {
         if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
             self.forget(self.zone_of_block(block), cpu, block);
@@ -88,7 +90,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and writes
     /// it into the share. After the removal, the CPU would reserve a pageblock that its share does not name,
-    /// and could never give it up. So this thread reads the state after the removal, and ends that
+    /// and could never give it up. So this thread reads the state after the removal, and ends the new
     /// reservation, too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockId) {
         let mut forgot_any = false;
@@ -100,14 +102,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Ends all reservations in a zone. O(CPUs).
+    /// Ends all reservations in a zone, and gives up all stocks of the zone. O(CPUs).
     pub(super) fn unreserve_all(&self, zone: &Zone) {
         for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
             self.unreserve_of(zone.id, cpu);
         }
     }
 
-    /// Ends a CPU's reservations in a zone, and gives up its stock.
+    /// Ends a CPU's reservations in a zone. Gives up the CPU's stock in the zone, and the unsettled
+    /// pageblocks of the zone that the CPU keeps.
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
         for reservation in
             self.share_at(zone, cpu).reservations().iter().filter(|reservation| reservation.get().is_some())

@@ -1,4 +1,4 @@
-//! The sets of pageblocks. Every CPU of a zone looks there for its next pageblock.
+//! The sets of pageblocks. All CPUs look in these sets for the pageblocks that they use next.
 
 use pageset_core::PAGEBLOCK_ORDER;
 
@@ -9,20 +9,20 @@ use crate::ids::BlockId;
 use crate::index::Set;
 use crate::state::State;
 
-/// The sets besides those by type and order.
+/// The sets except the sets by type and order.
 #[derive(Clone, Copy)]
 pub(super) enum Members {
     /// Whole pageblocks, which any CPU may claim.
     Whole,
-    /// Pairs of whole pageblocks. The member is the first pageblock of the pair. The set may contain pairs
-    /// that are no longer whole.
+    /// Pairs of whole pageblocks. The member is the first pageblock of the pair. The set `Pairs` may contain
+    /// pairs that are no longer whole.
     Pairs,
-    /// Pageblocks with frees since a CPU settled them.
+    /// Unsettled pageblocks that no CPU keeps.
     Unsettled,
     /// Tainted units. The member is the first pageblock of the unit.
     Tainted,
-    /// Units that have only whole pageblocks. The member is the first pageblock of the unit. The set may
-    /// contain units that are no longer whole.
+    /// Units that have only whole pageblocks. The member is the first pageblock of the unit. A unit may stay
+    /// in this set after one of its pageblocks was claimed.
     WholeUnits,
 }
 

@@ -29,7 +29,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Sets one zone's watermarks directly, for example from a recording. The next
-    /// [`set_min_free_kbytes`](Self::set_min_free_kbytes) or [`add_memory`](Self::add_memory) overrides them.
+    /// [`set_min_free_kbytes`](Self::set_min_free_kbytes) or [`add_memory`](Self::add_memory) replaces these
+    /// watermarks.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.

@@ -1,12 +1,13 @@
-//! Settles unreserved pageblocks after frees. A free only notes that its pageblock is *unsettled*. A CPU
-//! *settles* the pageblock before it searches for free blocks: it reads the rows, and makes the pageblock
-//! whole or moves it to the set of its largest free block. So many frees cost one change of the sets.
+//! Settles unreserved pageblocks after frees. A free only notes that its pageblock is *unsettled*, unless all
+//! frames of the pageblock are free now. A CPU *settles* the pageblock before it searches for free blocks: it
+//! reads the rows, and makes the pageblock whole or moves it to the set of its largest free block. So many
+//! frees together cost one change of the sets.
 //!
 //! An open pageblock in service that no CPU reserves is in one of four conditions:
 //!
 //! - The pageblock is settled.
 //! - The pageblock is in the set of unsettled pageblocks.
-//! - A CPU keeps the pageblock in its share.
+//! - A CPU keeps the unsettled pageblock in its `CpuShare`.
 //! - A CPU is about to settle the pageblock, or to add it to the set.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
@@ -24,12 +25,12 @@ use crate::state::{BlockState, Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns
-    /// the state of the pageblock.
+    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it. `row` is the block's row
+    /// after the free. Returns the state of the pageblock.
     ///
     /// Race: this CPU frees a frame, then reads the state. Another CPU gives up or settles the pageblock:
-    /// that CPU changes the state, then reads the rows. At least one of the two sees the other's change. So
-    /// the other CPU finds the frame, or this CPU makes the pageblock unsettled.
+    /// that CPU changes the state, then reads the rows. At least one of the two CPUs sees the other CPU's
+    /// change. So the other CPU finds the frame, or this CPU makes the pageblock unsettled.
     #[inline]
     pub(super) fn note_free(&self, cpu: CpuId, block: BlockId, row: Row) -> State {
         let state = self.state(block).get();
@@ -57,9 +58,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Notes that a CPU tried in vain to take a block of this order.
     ///
-    /// Race: this CPU took some rows of a larger block, found a row in use, and gave the others back. Another
-    /// CPU settled the pageblock meanwhile, and did not see those rows as free. So the failed attempt counts
-    /// as a free, and a CPU settles the pageblock again.
+    /// Race: this CPU took some rows of a larger block, found a row in use, and gave the taken rows back.
+    /// Another CPU settled the pageblock meanwhile, and did not see the taken rows as free. So the failed
+    /// attempt counts as a free, and a CPU settles the pageblock again.
     #[inline]
     pub(super) fn note_missed(&self, block: BlockId, order: Order) {
         if order.index() > ROW_ORDER {
@@ -68,11 +69,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Makes a pageblock unsettled after a free. If all frames of the pageblock are free now, makes it whole.
-    /// A CPU given as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
+    /// If `keeper` is a CPU, an unsettled pageblock goes to its `CpuShare`. A whole pageblock goes to the
+    /// CPU's stock, if the allocator keeps stocks.
     ///
     /// Race: several CPUs free the last frames at once. Each CPU reads the rows after its own free, so the
-    /// CPU with the last free sees that all frames are free. If several CPUs see that, the first exchange of
-    /// the state in `close` wins. The others lose, and find nothing left to do.
+    /// CPU with the last free sees that all frames are free. If several CPUs see that all frames are free,
+    /// the first exchange of the state in `close` wins. The other CPUs lose, and find nothing left to do.
     #[cold]
     #[inline(never)]
     fn unsettle(&self, block: BlockId, state: State, keeper: Option<CpuId>) {
@@ -90,9 +92,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Keeps an unsettled pageblock in a CPU's share. If the share has no room for the pageblock that it kept
-    /// last, its other pageblocks go to the set. So a CPU that frees all of a pageblock, or soon reserves it
-    /// again, changes no set for that.
+    /// Keeps an unsettled pageblock in a CPU's `CpuShare`. If `kept` has no room for the pageblock that was
+    /// in `unsettled` before, the pageblocks in `kept` go to the set. So a CPU that frees all of a pageblock,
+    /// or soon reserves the pageblock again, seldom changes the set of unsettled pageblocks.
     fn keep_unsettled(&self, block: BlockId, cpu: CpuId) {
         let share = self.share_at(self.zone_of_block(block), cpu);
         if let Some(before) = share.unsettled.replace::<A>(Some(block))
@@ -103,7 +105,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Moves the unsettled pageblocks that a CPU keeps in its share to the set of unsettled pageblocks.
+    /// Moves the unsettled pageblocks that a CPU keeps in its `CpuShare` to the set of unsettled pageblocks.
     pub(super) fn add_unsettled_of(&self, share: &CpuShare) {
         if let Some(block) = share.unsettled.take::<A>() {
             self.add_if_unsettled(block);
@@ -113,7 +115,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds the pageblocks to the set by one exchange. A damaged share may name pageblocks of no zone.
+    /// Adds pageblocks to the set of unsettled pageblocks. One atomic operation sets the pageblocks' bits. A
+    /// damaged `CpuShare` may name pageblocks of no zone.
     fn add_unsettled_blocks(&self, blocks: Several) {
         if { blocks }.all(|block| self.states.get(block.0).is_some()) {
             self.set(Members::Unsettled).add_several(blocks);
@@ -148,8 +151,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.settle_for(block, None);
     }
 
-    /// Does the same as [`settle`](Self::settle). If the pageblock becomes whole, `keeper` keeps it in its
-    /// stock.
+    /// Does the same as [`settle`](Self::settle). If the pageblock becomes whole and `keeper` is a CPU, the
+    /// pageblock goes to the stock of this CPU, if the allocator keeps stocks.
     ///
     /// Race: another CPU frees a frame meanwhile. This CPU sets the flag `SETTLED` before it looks at the
     /// rows. So this CPU sees the frame, or the other CPU sees the flag and makes the pageblock unsettled
@@ -222,16 +225,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.rows(block).close() {
             // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed the
             // pageblock from the set. So the new state says that the pageblock is in no set. Race: another
-            // CPU freed a frame, saw the phase `Changing`, and noted nothing. So the pageblock becomes
-            // unsettled.
+            // CPU freed a frame, saw the phase `Changing`, and did not mark the pageblock as unsettled. So
+            // the pageblock becomes unsettled.
             let reopened = self
                 .state(block)
                 .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).settled(false)));
             self.leave_set_of(block, before);
             self.add_unsettled(block);
             if reopened.is_ok_and(|state| state.is_isolated()) {
-                // Race: another CPU took the pageblock out of service. It did not uncount the pageblock,
-                // because the phase was `Changing`. So this CPU does that.
+                // Race: another CPU took the pageblock out of service. The other CPU did not uncount the
+                // pageblock, because the phase was `Changing`. So this CPU uncounts the pageblock.
                 self.uncount(block);
             }
             return false;
@@ -290,7 +293,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds the unsettled pageblocks that CPUs keep to the set. O(CPUs).
+    /// Moves the unsettled pageblocks that CPUs keep to the set of unsettled pageblocks. O(CPUs).
     pub(super) fn add_all_unsettled(&self, zone: &Zone) {
         self.shares_in(zone.id).for_each(|share| self.add_unsettled_of(share));
     }

@@ -100,9 +100,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         left.map(|id| (needy.zone, id))
     }
 
-    /// Takes a block from a zone that stays above its minimum watermark. Tries suitable pageblocks first,
-    /// then all. Skips the suitable pageblocks if no zone is below its low watermark, because a search of
-    /// them has just failed.
+    /// Takes a block from a zone that stays above its minimum watermark. Tries pageblocks of the request's
+    /// type and whole ones first, then all. Skips the first search if no zone is below its low watermark,
+    /// because the same search has just failed. A request that may use the highatomic reserve never skips it.
     fn take_above_min<I: Iterator<Item = ZoneId>>(
         &self,
         cpu: CpuId,

@@ -1,5 +1,5 @@
-//! The stock of a CPU: a few whole pageblocks that it keeps for its next requests. With it, a CPU claims
-//! several whole pageblocks, and returns several, by one change of the set that all CPUs share.
+//! The stock of a CPU: a few whole pageblocks that the CPU keeps for its next requests. With a stock, a CPU
+//! claims several whole pageblocks, and returns several, by one change of the set that all CPUs share.
 //!
 //! A pageblock in a stock has the phase `Whole`, like the pageblocks in the set of whole ones, but is in no
 //! set.
@@ -11,10 +11,10 @@
 //! loses: its exchange fails because the word has changed, and it reads the word again. So only one thread
 //! gets the pageblock.
 //!
-//! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The other
-//! CPU first writes the state, and then searches the stocks. This CPU first adds the pageblock, and then
-//! reads the state. So at least one of them sees the other's change, and removes the pageblock from the
-//! stock.
+//! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The CPU
+//! that takes the pageblock out of service first writes the pageblock's state, and then searches the stocks.
+//! This CPU first adds the pageblock to its stock, and then reads the pageblock's state. So at least one of
+//! the two CPUs sees the change of the other CPU, and removes the pageblock from the stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -28,8 +28,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frees a block of pageblock size and keeps it in the CPU's stock. Returns `false` if there is no such
-    /// block in use and in service, or if this allocator keeps no stocks.
+    /// Frees a block of pageblock size and keeps it in the CPU's stock. Returns `false` if no block of one
+    /// pageblock is in use and in service there, or if this allocator keeps no stocks.
     pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockId) -> bool {
         let is_freed = self.steers() && self.end_block(block);
         if is_freed {
@@ -51,8 +51,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether the zone has enough whole pageblocks for each CPU to keep this many. With fewer, CPUs would
-    /// have to search the stocks of other CPUs.
+    /// Whether the zone has enough whole pageblocks for each CPU to keep `blocks` of them. If CPUs kept
+    /// stocks of fewer, other CPUs would have to search the stocks.
     fn has_for_each(&self, zone: &Zone, blocks: usize) -> bool {
         zone.whole_blocks() >= blocks * self.cpus()
     }
@@ -69,8 +69,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Claims a whole pageblock. Takes it from the CPU's stock if the stock lies in a suitable unit.
-    /// Otherwise claims several, and keeps the others as the CPU's stock.
+    /// Claims a whole pageblock. Takes the pageblock from the CPU's stock if the stock lies in a suitable
+    /// unit. If not, claims several pageblocks, or one if few are whole, and keeps the surplus as the CPU's
+    /// stock.
     pub(super) fn claim_with_stock(&self, needy: Needy<'_>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
         let stock = &needy.share.stock;
@@ -112,8 +113,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.shares_in(zone.id).for_each(|share| self.give_stock(zone, share));
     }
 
-    /// If the pageblock is in a stock, returns that stock to the zone. O(CPUs) for a pageblock that is whole
-    /// and not in the set.
+    /// If the pageblock is in a stock, returns all pageblocks of the stock to the zone. O(CPUs) for a
+    /// pageblock that is whole and not in the set.
     pub(super) fn give_stock_with(&self, block: BlockId) {
         let is_claimed = |state: State| state.phase() == Phase::Whole && !self.is_published(block);
         if self.states.get(block.0).is_some_and(|state| is_claimed(state.get())) {

@@ -14,7 +14,8 @@ use crate::zone::Zone;
 
 /// All tables of an allocator. [`table_memory!`](crate::table_memory) names the type of the right size.
 ///
-/// The value is all zeros at first. So a static of it lies in `.bss` and takes no room in a kernel's image.
+/// A new `TableMemory` is all zeros. So a static of this type lies in `.bss` and takes no room in a kernel's
+/// image.
 ///
 /// ```
 /// use pageset_blocks::{BlockAllocator, TableCounts, TableMemory, table_memory};
@@ -105,8 +106,8 @@ impl<
         }
     }
 
-    /// Returns the tables for `config`. Each is the beginning of a table here, so that memory for the largest
-    /// machine also serves a smaller machine.
+    /// Returns the tables for `config`. Each returned table is the beginning of a table in this value. So a
+    /// value for the largest machine also serves a smaller machine.
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::TableLength`] if a table

@@ -19,8 +19,8 @@ use crate::zone::Zone;
 /// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
 /// ends.
 ///
-/// A host has three places for the tables: a static [`TableMemory`](super::TableMemory), memory that it finds
-/// at boot ([`Tables::lent`]), or the heap (`Tables::on_heap`, feature `alloc`).
+/// A kernel or program has three places for the tables: a static [`TableMemory`](super::TableMemory), memory
+/// that it finds at boot ([`Tables::lent`]), or the heap (`Tables::on_heap`, feature `alloc`).
 ///
 /// `pageset-core` has a type of the same name, and also a `TableCounts` and a `Zone`. Import them by name,
 /// not by `*`.
@@ -34,7 +34,7 @@ pub struct Tables<'a, A = Shared> {
     pub(super) states: Storage<'a, BlockState>,
     /// The sets of pageblocks.
     pub(super) index: Storage<'a, IndexWord>,
-    /// Each CPU's share of each zone.
+    /// The data of each CPU for each zone.
     pub(super) shares: Storage<'a, CpuShare>,
     /// The zones that each CPU's requests try first.
     pub(super) homes: Storage<'a, CpuHome>,
@@ -54,7 +54,7 @@ pub struct TableCounts {
     pub bad: usize,
     /// Words of the sets of pageblocks.
     pub index: usize,
-    /// Shares: one for each CPU and zone.
+    /// Entries with the data of one CPU for one zone: one for each CPU and zone.
     pub shares: usize,
     /// CPUs.
     pub cpus: usize,
@@ -103,7 +103,7 @@ impl TableCounts {
         }
     }
 
-    /// Bytes of all tables, one after the other in the order of [`Tables::lent`]. The first begins at a
+    /// Bytes of all tables, one after the other in the order of [`Tables::lent`]. The first table begins at a
     /// multiple of [`ALIGN`](Self::ALIGN).
     #[must_use]
     pub const fn bytes(&self) -> usize {
@@ -179,7 +179,7 @@ pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
     Some(zone.span.start / LARGEST * LARGEST..zone.span.end.checked_next_multiple_of(LARGEST)?)
 }
 
-/// Pageblocks of a zone. Returns `None` if the zone has none or too many.
+/// The number of pageblocks of a zone. Returns `None` if the zone has no frames, or too many pageblocks.
 pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
     let covering = covering(zone)?;
     let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
@@ -202,7 +202,7 @@ impl<A: Access> Tables<'_, A> {
     }
 
     /// The address range of each table that CPUs share: `rows`, `states`, `shares`, `zones`, `index`, `bad`.
-    /// An observer of atomic operations finds out from them which table an operation used.
+    /// From these ranges, an observer of atomic operations finds out which table an operation used.
     #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
     #[must_use]
     pub fn addresses(&self) -> [core::ops::Range<usize>; 6] {
@@ -247,7 +247,7 @@ impl<A: Access> Tables<'static, A> {
 
 #[cfg(feature = "alloc")]
 impl<'a, A: Access> Tables<'a, A> {
-    /// Tables on the heap for `config`, except for `rows`, which is nearly all of the memory. `rows` needs
+    /// Tables on the heap for `config`, except for `rows`, the largest table. `rows` needs
     /// [`TableCounts::pageblocks`] entries, made by `new` or all zeros.
     ///
     /// # Errors

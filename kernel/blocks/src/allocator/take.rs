@@ -38,8 +38,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted)
     }
 
-    /// Takes one block of a pageblock, if that needs no cut of a larger free block. The caller then settles
-    /// the pageblock.
+    /// Takes one block of a pageblock, if that needs no cut of a larger free block. After `take_exact`, the
+    /// caller must settle the pageblock.
     pub(super) fn take_exact(&self, block: BlockId, wanted: Wanted) -> Option<FrameId> {
         let frame = self.rows(block).take_exact(wanted.order)?;
         self.note_taken(block, wanted.order.frames());

@@ -6,7 +6,7 @@ use super::BlockAllocator;
 use crate::access::Access;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Does one CPU's periodic work. Call it about once a second, on or for that CPU.
+    /// Does one CPU's periodic work. Call `tick` about once a second for each CPU, on any CPU.
     ///
     /// A CPU that was idle since the last tick gives up the pageblocks that it reserves, and its stock.
     ///
@@ -25,8 +25,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(outcome)
     }
 
-    /// Gives up all pageblocks that a CPU keeps, so that other CPUs can use them. Use it before the CPU goes
-    /// off-line.
+    /// Gives up all pageblocks that a CPU keeps, so that other CPUs can use them.
+    /// [`cpu_offline`](Self::cpu_offline) does this, too.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

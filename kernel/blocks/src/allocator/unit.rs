@@ -1,14 +1,14 @@
 //! Chooses whole pageblocks so that memory that cannot be moved is in few units of 1 GiB. Other units can
 //! then become completely free.
 //!
-//! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. It
-//! stays tainted, because such memory tends to return to the same places. Movable requests use *clean* units
-//! while these have room. Other requests use tainted units. There these requests take whole pageblocks first,
-//! then free parts of movable pageblocks, then free parts of pageblocks of the other type that cannot be
-//! moved. If no tainted unit has room, a request taints the clean unit with the most whole pageblocks.
+//! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. The
+//! unit stays tainted, because such memory tends to return to the same places. Movable requests use *clean*
+//! units while these have room. Other requests use tainted units: first whole pageblocks there, then free
+//! parts of movable pageblocks, then free parts of pageblocks of the other type that cannot be moved. If no
+//! tainted unit has room, a request taints the clean unit with the most whole pageblocks.
 //!
-//! Race: other CPUs change units while this CPU chooses one. Neither loses: a pageblock may come from a unit
-//! of the other kind, which does no harm.
+//! Race: other CPUs change units while this CPU chooses one. No CPU loses: a request may get a pageblock of
+//! an unsuitable unit, which does no harm.
 
 use core::ops::Range;
 
@@ -31,13 +31,14 @@ const UNITS_SEARCHED: usize = 512;
 /// Which whole pageblock a CPU uses next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
-    /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So CPUs stay apart.
-    /// This rule needs the feature `units`, and is then the default.
+    /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So different CPUs
+    /// use different parts of memory. `Nearest` exists only with the feature `units`, and is then the
+    /// default.
     #[cfg(feature = "units")]
     #[default]
     Nearest,
-    /// The lowest whole pageblock, so that memory at the end stays free. Use this rule if the host returns
-    /// memory from the end. CPUs keep no stocks of whole pageblocks.
+    /// The lowest whole pageblock, so that memory at the end stays free. Use this rule if your program
+    /// returns memory from the end. CPUs keep no stocks of whole pageblocks.
     #[cfg_attr(not(feature = "units"), default)]
     LowestFirst,
 }
@@ -50,8 +51,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self
     }
 
-    /// Whether units matter and CPUs keep stocks. A host that returns memory from the end needs the lowest
-    /// pageblocks to be used first. Then units do not matter, and CPUs keep no stocks.
+    /// Whether units matter and CPUs keep stocks. A program that returns memory from the end needs the lowest
+    /// pageblocks to be used first. For such a program, units do not matter, and CPUs keep no stocks.
     pub(super) fn steers(&self) -> bool {
         self.whole_use != WholeUse::LowestFirst
     }
@@ -79,8 +80,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A pageblock of a set for this request. With `Places::Suiting`, a movable request gets only pageblocks
-    /// in clean units.
+    /// Finds a member of `set` that this request may use. With `Places::Suiting`, a movable request gets only
+    /// pageblocks in clean units.
     pub(super) fn find_open(
         &self,
         zone: &Zone,
@@ -94,8 +95,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         set.find(&zone.blocks, near)
     }
 
-    /// Whether a request may use this pageblock. A movable request with `Places::Suiting` uses only clean
-    /// units.
+    /// Whether a request may use the unit of this pageblock. A movable request with `Places::Suiting` uses
+    /// only clean units.
     pub(super) fn suits(&self, zone: &Zone, needy: Needy<'_>, block: BlockId) -> bool {
         needy.places == Places::All || !needy.is_movable() || !self.is_tainted(zone, block)
     }
@@ -117,7 +118,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.set(Members::Tainted).has(zone.unit_of(block).start)
     }
 
-    /// The pageblock where a CPU begins its search. Different CPUs begin at different pageblocks.
+    /// The pageblock where a CPU begins its search. CPUs begin far from each other if the range has more
+    /// pageblocks than there are CPUs.
     fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockId>) -> BlockId {
         blocks.start.after(each(blocks).len() * needy.cpu.index() / self.cpus().max(1))
     }
@@ -141,10 +143,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// A member of a set in a tainted unit.
+    /// A pageblock that is a member of `set` and lies in a tainted unit.
     pub(super) fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockId> {
         let zone = &self.zones[needy.zone.index()];
-        // Most sets have no members. So this look saves a look at each tainted unit.
+        // Most sets have no members in the zone. So one search of the whole zone saves a search of each
+        // tainted unit.
         set.find_from(&zone.blocks, zone.blocks.start)?;
         let tainted = self.set(Members::Tainted);
         let mut from = zone.blocks.start;
@@ -179,7 +182,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The first whole unit of a zone from `from` on. A unit stays in the set when one of its pageblocks is
     /// claimed, so that a claim costs nothing more. The first search that finds a unit with a claimed
-    /// pageblock removes the unit from the set.
+    /// pageblock removes the unit from the set of whole units.
     pub(super) fn find_whole_unit(&self, zone: &Zone, from: BlockId) -> Option<Range<BlockId>> {
         let units = self.set(Members::WholeUnits);
         let mut at = from;

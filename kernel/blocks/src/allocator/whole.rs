@@ -28,7 +28,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         blocks.filter(|block| self.state(*block).get().is_isolated()).for_each(|block| self.withdraw(block));
     }
 
-    /// Claims these pageblocks, if all are whole.
+    /// Claims one or two pageblocks from `block` on, if all are in the set of whole pageblocks.
     pub(super) fn claim_whole_at(&self, zone: &Zone, block: BlockId, blocks: usize) -> bool {
         let whole = self.set(Members::Whole);
         let claimed = if blocks == 2 { whole.remove_pair(block) } else { whole.remove(block) };

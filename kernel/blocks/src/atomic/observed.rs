@@ -1,5 +1,5 @@
-//! The language's atomics, with an observer that is told of each operation before it happens. With this
-//! observer, a simulation charges for cache lines that CPUs share.
+//! The language's atomics. Before each operation, they tell an observer of the operation. A simulation sets
+//! an observer that charges time for cache lines that CPUs share.
 
 use core::sync::atomic as language;
 use std::sync::OnceLock;
@@ -22,7 +22,8 @@ type Observer = fn(address: usize, LineUse);
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
 /// Calls `observer` before every atomic operation of every allocator of this process, on the thread that
-/// performs it, with the address of the word. Returns whether this observer is in place: the first one stays.
+/// performs it, with the address of the word. Returns `false` if the process already has another observer.
+/// The first observer stays.
 ///
 /// The observer may let other threads run before it returns. The observer must not use the allocator.
 pub fn observe_lines(observer: fn(address: usize, LineUse)) -> bool {

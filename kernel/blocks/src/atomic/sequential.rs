@@ -1,16 +1,17 @@
 //! Loom's atomics, plus the single total order of all `SeqCst` operations. Loom itself treats `SeqCst` as
 //! acquire and release.
 //!
-//! A compiler makes that order by fences, in one of two ways: after each `SeqCst` write, or before each
-//! `SeqCst` operation. A program has to be right under both. A write that should be `SeqCst` and is not
-//! fails under the first way, and such a read fails under the second.
+//! A compiler makes the total order by fences, in one of two ways: a fence after each `SeqCst` write, or a
+//! fence before each `SeqCst` operation. A program has to be right in both ways. If a write lacks `SeqCst`, a
+//! model fails with fences after writes. If a read lacks `SeqCst`, a model fails with fences before
+//! operations.
 
 use std::cell::Cell;
 
 use loom::sync::atomic as loom_atomic;
 pub(crate) use loom_atomic::{Ordering, fence};
 
-/// Where fences are.
+/// Where a model puts its fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
     /// Before each `SeqCst` operation.

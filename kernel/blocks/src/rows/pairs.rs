@@ -1,10 +1,10 @@
-//! Tests every pair of operations on one pageblock: two threads run one operation each, and loom tries every
-//! order of their steps and every outcome that the memory orderings allow.
+//! Tests every pair of `OPERATIONS` on one pageblock: two threads run one operation each. Loom tries the
+//! orders of their steps with at most two preemptions, and every outcome that the memory orderings allow.
 //!
 //! Each pair must end as if one operation had come after the other: the same answers and the same rows. An
-//! operation that takes or withholds free frames may also lose to the other operation. Then it must have no
-//! effect. If an operation failed or cuts blocks, the blocks may be smaller than in those orders. Then only
-//! the use of each frame must be the same.
+//! operation that takes or withholds free frames may also lose to the other operation. The operation that
+//! loses must have no effect. If an operation failed or cuts blocks, the blocks may be smaller than if one
+//! operation had come after the other. In these pairs, only the use of each frame must be the same.
 //!
 //! The operations that search (`take_any`, `take_exact`, `take_run`) are left out: they look, and then call
 //! `take_at` or `take_range`.
@@ -23,7 +23,7 @@ use crate::row::FRAMES;
 enum Answer {
     /// The operation succeeded with this result.
     Done(usize),
-    /// A frame was not as the operation wants it. A caller gets an error.
+    /// A frame did not have the use that the operation needs. A caller gets an error.
     Refused,
     /// The operation found some frames in use, for good or for a moment. A caller looks elsewhere.
     Lost,
@@ -70,7 +70,7 @@ fn free_all(rows: &Rows, frames: Range<usize>) -> Answer {
     Done(0)
 }
 
-/// The frames of the pageblock before the operations. All other frames are free.
+/// Sets up the pageblock before the operations: five blocks in use, four withheld frames, and free frames.
 fn prepare(rows: &Rows) {
     rows.open();
     for (frame, of) in [(0, 7), (128, 5), (160, 3), (170, 0), (171, 0)] {
@@ -156,8 +156,9 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
     model.check(body);
 }
 
-/// Returns the ends that are right: both orders of the two operations, and each operation lost. An operation
-/// that withholds a block may find the halves or quarters of the block, where the other operation has cut it.
+/// Returns the ends that are right: those of both orders of the two operations, and those with one or both
+/// operations lost. An operation that withholds a block may find the halves or quarters of the block, where
+/// the other operation has cut it.
 fn right_ends(pair: [Operation; 2]) -> BTreeSet<End> {
     let ends = Arc::new(Mutex::new(BTreeSet::new()));
     let filled = ends.clone();

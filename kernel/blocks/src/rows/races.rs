@@ -1,5 +1,6 @@
-//! Tests races of two threads for the frames of one pageblock. Shuttle tries every order of the threads'
-//! atomic operations. Loom also tries every outcome that the language's memory orderings allow.
+//! Tests races of two threads for the frames of one pageblock. Shuttle tries the orders of the threads'
+//! atomic operations, at most two million. Loom tries the orders with at most three preemptions, and every
+//! outcome that the language's memory orderings allow.
 
 use std::sync::Arc;
 use std::vec::Vec;
@@ -45,7 +46,7 @@ fn blocks(rows: &Rows) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// Runs two threads on a pageblock with the `prepared` blocks, in every order of their steps. `end` gets the
+/// Runs two threads on a pageblock with the `prepared` blocks, in many orders of their steps. `end` gets the
 /// results of both threads.
 fn race<A: Send + 'static, B: Send + 'static>(
     prepared: &'static [(usize, usize)],

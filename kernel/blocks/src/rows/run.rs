@@ -10,8 +10,9 @@ impl<A: Access> Rows<A> {
     /// Takes a run of exactly this many frames out of the shortest free run that is long enough. Returns the
     /// first frame of the run. The run consists of the largest aligned blocks that fit. Free the run with
     /// [`free_first`](Self::free_first). Race: another CPU takes a frame of the run meanwhile. This call
-    /// loses: it gives back the frames that it has taken, calls `put_back`, and tries again. `put_back` is
-    /// necessary because other CPUs did not see those frames as free for a moment.
+    /// loses: it gives back the frames that it has taken, calls `put_back`, and tries again. In `put_back`,
+    /// the caller handles those frames as newly freed ones, because other CPUs did not see them as free for a
+    /// moment.
     pub(crate) fn take_run(&self, frames: usize, put_back: impl Fn()) -> Option<usize> {
         // Race: an attempt fails because another CPU has taken a frame. So some CPU makes progress in each
         // round.
@@ -27,7 +28,7 @@ impl<A: Access> Rows<A> {
     /// Takes these frames, if all are free, as the largest aligned blocks that fit.
     ///
     /// Race: another CPU takes one of the frames meanwhile. Then this call loses and returns the pieces that
-    /// it took. That is safe because no other CPU knows of these pieces.
+    /// it took. No other CPU has a piece of this call, so no other CPU frees such a piece.
     pub(crate) fn take_range(&self, frames: Range<usize>) -> bool {
         let Some(in_use) = pieces(frames.clone()).find(|piece| !self.take_piece(piece)) else { return true };
         pieces(frames.start..in_use.start).for_each(|piece| self.put_piece(&piece));
@@ -41,7 +42,7 @@ impl<A: Access> Rows<A> {
         rows_of(piece.clone()).all(|(row, part)| self.change(row, |now| now.with_part_taken(part)).is_ok())
     }
 
-    /// Returns a piece that no other CPU knows of.
+    /// Frees a piece that this CPU has just taken.
     fn put_piece(&self, piece: &Range<usize>) {
         if piece.len() > ROW_FRAMES {
             self.put_rows(piece.start / ROW_FRAMES, piece.len().ilog2() as usize).ok();
@@ -152,7 +153,7 @@ fn run_at(free: &[usize; ROWS / 2], first: usize) -> usize {
 }
 
 /// Cuts a run into pieces. A piece is the frames of one row, or the largest aligned block of several rows
-/// that fits. A shorter run that ends where a piece ends has the same pieces up to there.
+/// that fits. If a shorter run begins at the same frame and ends where a piece ends, its pieces are the same.
 fn pieces(frames: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut at = frames.start;
     core::iter::from_fn(move || {
@@ -174,7 +175,7 @@ fn pieces(frames: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 mod tests {
     use super::*;
 
-    /// Takes and frees runs of any length at random, and compares with the list of used frames.
+    /// Takes and frees runs of 1 to 100 frames at random, and compares the rows with the list of used frames.
     #[test]
     fn a_run_is_taken_where_it_fits_best() {
         let rows = <Rows>::new();

@@ -11,7 +11,7 @@ use crate::machine::{allocator, request};
 
 const CPU: CpuId = CpuId(0);
 
-/// 16 MiB of memory. At first the boot code keeps a part of it. Two CPUs.
+/// 16 MiB of memory. At first the boot code keeps a part of the memory. Two CPUs.
 fn machine() -> BlockAllocator<'static> {
     allocator(&[(ZoneKind::Normal, 0..4096, vec![5..600, 2048..4096])], 2)
 }

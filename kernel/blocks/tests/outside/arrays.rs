@@ -230,7 +230,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever two CPUs do, no frame is handed out twice, and in the end all are free.
+    /// In random steps of two CPUs, no frame is handed out twice, and at the end all frames are free.
     #[test]
     fn no_frame_is_lost_or_handed_out_twice(
         steps in prop::collection::vec(step(), 0..400),

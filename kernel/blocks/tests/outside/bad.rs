@@ -95,13 +95,15 @@ fn what_is_no_frame_cannot_be_bad() {
         assert_eq!(allocator.mark_bad(CPU, Pfn(foreign)), Err(FreeError::Foreign(Pfn(foreign))));
     }
     assert_eq!(allocator.mark_bad(CpuId(1), Pfn(0)), Err(FreeError::BadCpu(CpuId(1))));
-    // A pageblock with holes needs an entry, too, and one entry is left.
+    // To mark a frame, a pageblock with holes also needs an entry in the table of bad frames. One entry is
+    // unused.
     allocator.mark_bad(CPU, Pfn(600)).unwrap();
     assert_eq!(allocator.free(CPU, Pfn(600), Order::ZERO), Err(FreeError::Leaked(Pfn(600))));
     assert_eq!(allocator.validate().unwrap().leaked, 1);
 }
 
-/// A fuzzer found this bug: the hole became memory.
+/// A fuzzer found this bug: after a frame beside the hole was marked as bad, the allocator took the hole for
+/// memory.
 #[test]
 fn a_hole_behind_a_bad_frame_stays_a_hole() {
     let allocator = crate::machine::ragged(1);

@@ -32,8 +32,8 @@ fn all_of_a_zone_is_one_run() {
     }
 }
 
-/// Tries every count and alignment, and compares with a map of the frames: the allocator finds a run if and
-/// only if there is one.
+/// Requests runs of random counts and alignments, or at random places. A map of the frames tells for each
+/// such request whether a fitting run is free. The request succeeds exactly then.
 #[test]
 fn a_run_is_found_exactly_if_there_is_one() {
     let holes = [(pageset_core::ZoneKind::Normal, 512..9000, vec![512..3000, 3001..6000, 6500..9000])];
@@ -56,7 +56,7 @@ fn a_run_is_found_exactly_if_there_is_one() {
     }
 }
 
-/// The free frames, and the ranges that were taken.
+/// The test's own record of free frames, and of the ranges that it has allocated.
 struct Map {
     free: Vec<bool>,
     ranges: Vec<Range<u64>>,
@@ -167,7 +167,7 @@ fn what_cannot_be_is_an_error() {
     assert_eq!(allocator.validate().map(|census| census.free), Ok(8192));
 }
 
-/// The reserve for other requests stays, whatever count and alignment a request has.
+/// A run of many frames, at any place or at an address, leaves the minimum to other requests.
 #[test]
 fn a_run_leaves_the_minimum() {
     let allocator = plain(8192, 1);

@@ -1,4 +1,5 @@
-//! No CPU gets a free frame of a pageblock that is out of service, whatever its state was before.
+//! Tests that no CPU gets a free frame of a pageblock that is out of service, whatever the pageblock's state
+//! was before.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{AllocError, ConfigError, CpuId, FreeError, MigrateType, Pfn};

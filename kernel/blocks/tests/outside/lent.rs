@@ -23,8 +23,8 @@ impl<'a> TableLender<'a> for Bump<'a> {
         let (table, rest) = memory.split_at_mut_checked(len.checked_mul(size_of::<T>())?)?;
         self.0 = rest;
         let first = table.as_mut_ptr().cast::<MaybeUninit<T>>();
-        // SAFETY: `table` is aligned for T, has room for `len` of them, and is lent for 'a. Nothing else
-        // refers to it from here on.
+        // SAFETY: `table` is aligned for T, has room for `len` of them, and is lent for 'a. From here on,
+        // nothing else refers to `table`.
         let table = unsafe { slice::from_raw_parts_mut(first, len) };
         table.iter_mut().for_each(|entry| _ = entry.write(make()));
         // SAFETY: each entry was just written.
@@ -107,7 +107,7 @@ fn a_map_that_cannot_be_is_an_error_and_no_panic() {
     );
 }
 
-/// The size that `TableCounts::bytes` announces is exactly enough, whatever lengths the tables have.
+/// Memory of `TableCounts::bytes` is enough for the tables of five machines, and one byte less is too little.
 #[test]
 fn tables_take_as_many_bytes_as_was_said_before() {
     for (frames_of_zone, cpus) in [(1_u64, 1), (1024, 1), (5000, 3), (700_000, 7), (1 << 20, 64)] {

@@ -1,4 +1,5 @@
-//! The minimum watermark of a zone: ordinary requests leave that memory to requests that cannot wait.
+//! Tests the minimum watermark of a zone: ordinary requests leave as much memory to requests that cannot
+//! wait.
 
 use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{
@@ -37,8 +38,8 @@ fn ordinary_requests_leave_the_minimum_to_those_that_cannot_wait() {
             assert_eq!(allocator.alloc(CPU, &ordinary), Err(AllocError::OutOfMemory { order: Order::ZERO }));
             let atomic = taken(&allocator, CPU, &ordinary.atomic());
             assert!(!atomic.is_empty() && (atomic.len() as u64) < min, "{} of {min}", atomic.len());
-            // Freed frames first fill up the memory below the minimum. That memory is kept for requests that
-            // cannot wait.
+            // Freed frames first fill up the memory below the minimum. The memory below the watermark is kept
+            // for requests that cannot wait.
             let (pages, rest) = pages.split_at(2 * min as usize);
             pages.iter().for_each(|pfn| assert_eq!(allocator.free(CPU, *pfn, Order::ZERO), Ok(())));
             let again = taken(&allocator, CPU, &ordinary);
@@ -107,7 +108,7 @@ fn the_minimum_is_left_if_each_cpu_wants_the_block_again_that_it_freed_last() {
                 took.into_iter().partition(|pfn| pfn.0 >= start_of_part);
             assert_eq!((of_part.len() as u64, of_whole.len() as u64), (part / size, cpus * 512 / size));
             of_part.iter().for_each(|pfn| assert_eq!(allocator.free(CPU, *pfn, block.order), Ok(())));
-            // Each CPU frees one block of its pageblock. The other blocks there stay in use.
+            // Each CPU frees one block of its pageblock. The other blocks of the pageblock stay in use.
             for (cpu, pfns) in all_cpus().zip(of_whole.chunks((512 / size) as usize)) {
                 assert_eq!(allocator.free(cpu, pfns[0], block.order), Ok(()));
             }

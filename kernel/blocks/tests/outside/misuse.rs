@@ -1,6 +1,6 @@
-//! Wrong calls, one at a time and by several threads at once. A wrong call has no effect: no frame is lost
-//! or handed out twice, and no right call fails because of it. The tests use only public functions, so that
-//! they stay valid when the allocator changes.
+//! Tests wrong calls, one at a time and by several threads at once. After wrong calls, no frame is lost or
+//! handed out twice, and no right call fails because of the wrong calls. The tests use only public functions,
+//! so that they stay valid when the allocator changes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -164,7 +164,7 @@ fn retried(
     }
 }
 
-/// The rounds of a race: up to `most`, but only as many as fit into some seconds, because other programs use
+/// The rounds of a race: up to `most`, but only as many as fit into four seconds, because other programs use
 /// the machine, too.
 fn rounds(most: usize) -> impl Iterator<Item = usize> {
     const TIME: Duration = Duration::from_secs(4);
@@ -190,7 +190,7 @@ fn parts_of_a_block(
 
 #[test]
 fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
-    // As many threads as run at once on most machines. Further threads would only wait for a CPU.
+    // Most machines run two threads at once. Further threads could only wait for a CPU.
     const THREADS: usize = 2;
     {
         let allocator = by_default(4096, THREADS);

@@ -1,5 +1,5 @@
 //! Memory of every shape: tiny regions, ends within a pageblock, spans at the limits of frame numbers. A
-//! program of a kernel's author tried these.
+//! program of a kernel's author tried these shapes.
 
 use std::ops::Range;
 

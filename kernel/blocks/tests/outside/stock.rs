@@ -1,5 +1,5 @@
-//! Tests the stocks of CPUs. A CPU keeps whole pageblocks that it freed for its next requests. Other CPUs get
-//! such a pageblock if they find no other.
+//! Tests the stocks of CPUs. A CPU that frees whole pageblocks keeps some of them for its next requests.
+//! Another CPU gets a pageblock of this stock if it finds no other memory.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};

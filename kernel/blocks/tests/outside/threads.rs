@@ -1,4 +1,4 @@
-//! Real threads run all operations at once.
+//! Tests that real threads can run many operations at once.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
 //! Tests the work that frees leave to the next search. A free only makes its pageblock unsettled, unless all
-//! frames of the pageblock are free now. The next search moves the pageblock to its set.
+//! frames of the pageblock are free now. The next search moves the pageblock to the set of its type and
+//! largest free block.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};
@@ -45,7 +46,8 @@ fn frees_here_and_there_change_one_set_for_each_pageblock() {
     allocator.validate().unwrap();
 }
 
-/// Each pageblock has one free frame. One of these pageblocks is the one that the freeing CPU keeps.
+/// Seven pageblocks have one free frame each. The CPU that freed these frames keeps at least one of the
+/// pageblocks.
 #[test]
 fn another_cpu_finds_each_frame_although_a_cpu_keeps_one_pageblock() {
     let (allocator, pages) = with_full_pageblocks(7, 8);
@@ -96,8 +98,8 @@ fn a_look_at_the_zones_changes_nothing_and_counts_every_frame() {
     assert_eq!(free_of(&allocator), frames);
 }
 
-/// A compilation showed this cost: each process frees pages of a few pageblocks, and the next process takes
-/// them again. Each of these pageblocks moved between the sets twice.
+/// A compilation showed this cost: each process freed pages of a few pageblocks, and the next process took
+/// the pages again. Each of these pageblocks moved between the sets twice.
 #[test]
 fn a_cpu_that_takes_again_what_it_freed_in_a_few_pageblocks_changes_no_set() {
     let (allocator, mut pages) = with_full_pageblocks(5, 64);

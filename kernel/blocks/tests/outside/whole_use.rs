@@ -49,7 +49,7 @@ fn so_are_pairs_and_pageblocks_that_are_split() {
     assert_eq!(page.0 / u64::from(PAGEBLOCK_FRAMES), 2);
     assert_eq!(alloc(&allocator, CPU, Order::PAGEBLOCK), 3);
     assert_eq!(alloc(&allocator, CPU, Order::MAX), 6);
-    // When its last page is freed, the pageblock is whole, and again the lowest.
+    // After the page is freed, its pageblock is whole, and again the lowest.
     allocator.free(CPU, page, Order::ZERO).unwrap();
     allocator.drain_all();
     assert_eq!(alloc(&allocator, CPU, Order::new(5).unwrap()), 2);

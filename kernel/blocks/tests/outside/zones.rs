@@ -12,7 +12,7 @@ fn zone(span: &std::ops::Range<u64>) -> ZoneConfig<'_> {
     ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: span.clone(), regions }
 }
 
-/// With one zone from 0 to 1 TiB, 512 MiB of memory needed 71 MiB of tables.
+/// If one zone went from 0 to 1 TiB, its 512 MiB of memory would need more than 71 MiB of tables.
 #[test]
 fn a_hole_between_two_zones_of_a_kind_needs_no_tables() {
     let spans = [0..PART, FAR..FAR + PART];

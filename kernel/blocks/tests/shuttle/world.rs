@@ -25,7 +25,8 @@ pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     check_with(PctScheduler::new(3, iterations), move || body());
 }
 
-/// Runs these schedules. Tables are built on the stack, so the stack has to be larger than usual.
+/// Runs `body` once in each schedule of `scheduler`. The stack is larger than usual, because tables are built
+/// on the stack.
 pub(crate) fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
@@ -88,7 +89,7 @@ impl World {
         self.allocator.free(cpu, pfn, order).expect("it is in use");
     }
 
-    /// Frees everything, and checks that nothing is missing.
+    /// Frees the blocks in the mailbox, and checks that all frames are free.
     pub(crate) fn end(&self) {
         self.end_without(0);
     }

@@ -7,7 +7,7 @@ use super::batch::{BATCH_MAX, COPIED_TOGETHER, PAGEBLOCKS_MAX};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
-/// The arrays of one class, on all CPUs together, may hold this share of the free memory: `1 / 2^halvings`.
+/// The part of the free memory that the arrays of one class may hold, on all CPUs together: `1 / 2^halvings`.
 ///
 /// Large arrays make most calls fast. But blocks in arrays do not merge into larger blocks, and other CPUs
 /// cannot use these blocks. The pool makes the share smaller when the base has refused several requests in a
@@ -32,7 +32,8 @@ impl Share {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
     }
 
-    /// The share after a period with few refused requests. `None` if the share is already the largest.
+    /// The share after a period with few refused requests: twice the share `self`. `None` if `self` is the
+    /// largest share.
     pub(crate) fn grown(self) -> Option<Self> {
         (self.halvings > Self::LARGEST).then(|| Self { halvings: self.halvings - 1 })
     }

@@ -6,7 +6,7 @@
 pub(crate) struct Entry(pub(super) u32);
 
 impl Entry {
-    /// The value that an empty array returns. No block is encoded as the value of an empty array.
+    /// The number that an empty array returns. No block has this number.
     pub(crate) const NONE: u32 = u32::MAX;
 
     #[inline(always)]

@@ -19,7 +19,8 @@ impl CpuArrays {
         self.try_with(|arrays| arrays.stack(class).push(entry)).unwrap_or(false)
     }
 
-    /// Puts blocks of a batch under one hold of the lock, up to the capacity. The rest stays in the batch.
+    /// Puts blocks of a batch under one hold of the lock, up to the capacity. The other blocks stay in the
+    /// batch.
     pub(crate) fn try_push_many(&self, class: Class, batch: &mut Batch) {
         let pushed = self.try_with(|arrays| {
             let stack = arrays.stack(class);
@@ -124,7 +125,8 @@ mod tests {
         held
     }
 
-    /// Puts all held blocks into batches, then empties the array as a drain does.
+    /// Puts the held blocks into the array by one batch, takes up to two blocks by another batch, then
+    /// empties the array as a drain does.
     fn exchange(arrays: &CpuArrays, held: Vec<Entry>) -> Vec<Entry> {
         let batch: &mut Batch = &mut Batch::new();
         held.into_iter().for_each(|entry| batch.push_front(entry));
@@ -137,7 +139,8 @@ mod tests {
         held
     }
 
-    /// Tests that in every order of the steps, each block either has one owner or lies in the array once.
+    /// Tests random orders of the threads' steps. In each order, each block either has one owner or lies in
+    /// the array once.
     #[test]
     fn no_block_is_lost_or_doubled() {
         let schedules = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());

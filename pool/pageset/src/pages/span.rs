@@ -105,7 +105,7 @@ impl Span {
     #[inline(always)]
     pub(crate) const fn stack(self) -> Option<StackAt> {
         // As a signed number, bits 48 to 63 are negative for a loose run, and zero for a span without an
-        // array. One comparison rules out both cases.
+        // array. One comparison rules out loose runs and spans without an array.
         let bits = (self.0 >> 48) as u16;
         if bits.cast_signed() > 0 { StackAt::from_bits(bits) } else { None }
     }

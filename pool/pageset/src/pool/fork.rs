@@ -1,10 +1,11 @@
 //! Checks whether the calling code may use a pool. Two kinds of callers may use only some operations. A child
 //! of `fork` may do only what [`Fork`](crate::Fork) says. A signal handler that interrupted its thread inside
-//! an operation of the same pool may take no lock of the pool.
+//! an operation of the same pool must not wait for a lock of the pool.
 //!
-//! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]. An operation that
-//! takes no lock but changes memory or metadata gets the pool's parts from [`Pool::in_parent`]. Dropping
-//! [`Pages`](crate::Pages) uses [`Inner::enter`]. All other code reads only facts that never change.
+//! A public operation that waits for a lock calls [`Pool::enter`] or [`Inner::enter`]. The drop of the pool
+//! and [`Pool::take_over`] wait for locks, but check for a child themselves. [`Pool::populate`] and
+//! [`Pool::alloc_bulk`] begin with [`Pool::in_parent`]. Pops and pushes on arrays need no check, because in a
+//! child no CPU has arrays. The other public operations change nothing in the pool.
 
 use super::{Inner, Pool};
 use crate::error::AllocError;
@@ -84,7 +85,7 @@ mod tests {
 
     type Operation = (&'static str, fn(&Pool, Pages<'_>));
 
-    /// Every public operation of a pool and of pages, with its result in a child.
+    /// Most public operations of a pool and of pages, each with a check of its result in a child.
     const OPERATIONS: [Operation; 20] = [
         ("alloc", |pool, _| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked)),
         ("alloc_zeroed", |pool, _| {
@@ -155,7 +156,7 @@ mod tests {
         drop(std::mem::ManuallyDrop::into_inner(pool));
     }
 
-    /// Tests a child whose parent holds all locks of the pool at the fork. No thread of the child would
+    /// Tests a child whose parent holds five locks of the pool at the fork. No thread of the child would
     /// unlock the parent's locks.
     #[test]
     fn a_child_waits_for_no_lock() {

@@ -59,7 +59,8 @@ impl Inner {
         }
     }
 
-    /// Frees a block whose array is full, or a run of frames. The caller is inside of the pool.
+    /// Frees a block whose array is full, or a run of frames. The caller has entered the pool by `enter`, and
+    /// still holds the `Inside` value.
     fn free_inside(&self, span: Span, class: Option<Class>, zero: ZeroState) {
         self.percpu.fit(self.capacity.left());
         let frames = span.frame()..span.frame() + span.count();
@@ -120,8 +121,8 @@ impl Inner {
         self.give_back_inside(frames).unwrap_or(0)
     }
 
-    /// Does the same as [`give_back`](Self::give_back) for a caller that is inside of the pool. Returns
-    /// `None` if no memory can go back.
+    /// Does the same as [`give_back`](Self::give_back) for a caller that has entered the pool by `enter`.
+    /// Returns `None` if no memory can go back.
     fn give_back_inside(&self, frames: &Range<u32>) -> Option<usize> {
         let (begun, bytes) = (Instant::now(), bytes_of(frames));
         {
@@ -154,7 +155,7 @@ impl Inner {
         }
     }
 
-    /// Frees the pages that [`defer`](Self::defer) left. The caller is inside of the pool.
+    /// Frees the pages that [`defer`](Self::defer) left. The caller holds the `Inside` value of the pool.
     #[inline]
     pub(crate) fn free_deferred(&self) {
         if self.deferred.load(Relaxed) == 0 {

@@ -174,7 +174,7 @@ extern "C" fn after_fork_in_child() {
     forking.locked.iter().for_each(|locked| locked.value().set_quiet());
 }
 
-/// Registers the handlers that run around all later forks of this process.
+/// Registers the handlers that run around each later call of the C library's `fork`.
 fn notice_forks() -> Result<(), BuildError> {
     static IS_CALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let call = || {

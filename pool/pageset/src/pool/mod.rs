@@ -81,11 +81,10 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// All methods may be called from any thread. [`Pages`](crate::Pages) borrow from the pool, and
 /// [`OwnedPages`](crate::OwnedPages) keep the pool alive.
 ///
-/// Dropping a pool unmaps its memory. There is one exception to the unmapping: the program may still have
-/// pages from [`Pages::into_raw`](crate::Pages::into_raw), or may have forgotten pages. A device or other
-/// code may use the addresses of pages without an owner, so the pool's memory and tables stay until the
-/// program ends. If `stats().nr_used` is 0, all pages have come back, and dropping the pool unmaps its
-/// memory.
+/// Dropping a pool unmaps the memory that the pool mapped, except if the program still has pages from
+/// [`Pages::into_raw`](crate::Pages::into_raw), or has forgotten pages. A device or other code may use the
+/// addresses of pages without an owner, so the pool's memory and tables then stay until the program ends. If
+/// `stats().nr_used` is 0, all pages have come back.
 ///
 /// # Signal handlers
 /// A signal handler may allocate pages and drop them. If the handler interrupted its thread inside an
@@ -275,8 +274,8 @@ impl Pool {
     /// No process may use this descriptor to touch memory that has another user:
     ///
     /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process writes to
-    ///   these bytes or punches a hole there. The rule holds for writes through the file and through a
-    ///   mapping of the file. If the reference is exclusive, no process reads these bytes through a mapping
+    ///   these bytes or punches a hole there. A write through a mapping of the file counts, like a write
+    ///   through the file. If the reference is exclusive, no process reads these bytes through a mapping
     ///   either.
     /// - No process changes the bytes of free pages, because the pool remembers which free pages are zero.
     ///

@@ -62,7 +62,8 @@ impl Pool {
 
     /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system
     /// gives no huge pages on its own, for example for a [`Backing::Memfd`]. The call does not change
-    /// contents, so the pool may be in use. Each pageblock of 2 MiB that was used becomes resident as a
+    /// contents, so the pool may be in use. If a page of a pageblock was used since the pageblock last went
+    /// back to the system, the call tries to collapse the pageblock. A collapsed pageblock is resident as a
     /// whole. Returns the number of bytes that are now in huge pages. The result is 0 before Linux 6.1,
     /// unless the pool is hugetlb. For a [pinned](crate::Builder::pinned) pool that is not hugetlb, the call
     /// does nothing, because a device may use the pages. The system needs about 100 µs for each 2 MiB.

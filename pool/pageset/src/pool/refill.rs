@@ -25,8 +25,8 @@ impl Inner {
         let first = batch.pop_back()?;
         self.percpu.push_many(class, batch);
         if batch.len() > 0 {
-            // Some blocks did not fit into this CPU's array. Either this thread moved to a CPU with a fuller
-            // array, or another thread holds the array's lock.
+            // Some blocks did not fit into this CPU's array. For example, another thread has filled the array
+            // or holds its lock, or this thread has moved to a CPU with a fuller array.
             self.pass_on(class, batch.as_slice());
         }
         Some(first)

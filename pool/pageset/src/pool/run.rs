@@ -199,7 +199,7 @@ fn block_order(count: usize) -> Option<Order> {
 }
 
 impl Inner {
-    /// Does the same as [`Pool::run_of`]. The calling thread is inside of the pool.
+    /// Does the same as [`Pool::run_of`] for a caller that has entered the pool.
     fn alloc_run(&self, count: usize, align: u32) -> Result<Pages<'_>, AllocError> {
         let none = none_of(count);
         if count == 0 {
@@ -246,8 +246,8 @@ impl Inner {
         self.free_frames(first + end..first + count);
     }
 
-    /// Joins two runs that lie side by side. Returns whether `span` now has the frames of both runs. If the
-    /// result is `false`, both runs are unchanged.
+    /// Joins two runs if the second begins where the first ends. Returns whether `span` now has the frames of
+    /// both runs. If the result is `false`, both runs are unchanged.
     pub(crate) fn join(&self, span: &mut Span, next: Span) -> bool {
         if span.frames().end != next.frame() {
             return false;

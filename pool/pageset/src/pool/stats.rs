@@ -48,7 +48,7 @@ pub struct Stats {
     pub rseq_restarts: u64,
     /// Number of frees that the base refused: see [`Pages::from_raw`](crate::Pages::from_raw).
     pub bad_frees: u64,
-    /// Bytes cleared by `alloc_zeroed`.
+    /// Bytes that allocations of zeroed memory have cleared.
     pub cleared_bytes: u64,
     /// Bytes that scans cleared in advance ([`Prezero`](crate::Prezero)).
     pub prezeroed_bytes: u64,

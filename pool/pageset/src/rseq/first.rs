@@ -74,7 +74,8 @@ mod tests {
         let page =
             || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps::of_order_0(1)).unwrap())).unwrap();
         let pages = [page(), page()];
-        // A pool of another test may be the first pool. If so, neither pool of this test is the first pool.
+        // A pool of another test may be the first pool. If it is, neither pool of this test is the first
+        // pool.
         pages.iter().for_each(|page| announce(page.hot(), area));
         let held = |page: &HotPage| page.all().map(|cpu| cpu.stack(Class::Order0).count()).sum::<u32>();
         for page in &pages {

@@ -1,6 +1,6 @@
 //! Restartable sequences: short pieces of code that end with one store. If the thread is preempted, moved to
-//! another CPU or interrupted by a signal before this store, the kernel restarts the sequence. So a thread
-//! can change its CPU's array without a lock or an atomic operation.
+//! another CPU or interrupted by a signal before the last store, the kernel restarts the sequence. So a
+//! thread can change its CPU's array without a lock or an atomic operation.
 //!
 //! glibc (2.35 and later) registers an area of each thread with the kernel. The module `rseq` only finds and
 //! uses the area. Sources: the rseq(2) description in the kernel's documentation, and glibc's manual,

@@ -46,7 +46,7 @@ pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> 
 /// Makes the bytes of a range resident and writable, without changing them.
 ///
 /// # Errors
-/// The errors of `madvise(MADV_POPULATE_WRITE)`: out of memory, or a kernel before 5.14.
+/// The errors of `madvise(MADV_POPULATE_WRITE)`, for example if memory is short, or on a kernel before 5.14.
 pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
     host::advise(mapping, bytes, Advice::LinuxPopulateWrite)
 }
@@ -54,7 +54,7 @@ pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()>
 /// Asks the system to replace small pages by huge pages with the same contents.
 ///
 /// # Errors
-/// The errors of `madvise(MADV_COLLAPSE)`: no huge page is free, or a kernel before 6.1.
+/// The errors of `madvise(MADV_COLLAPSE)`, for example if no huge page is free, or on a kernel before 6.1.
 pub(crate) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
     host::collapse(mapping, bytes)
 }

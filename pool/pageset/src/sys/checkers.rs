@@ -101,7 +101,8 @@ impl Checked {
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })
     }
 
-    /// Tells valgrind whether these pages may be used.
+    /// If valgrind's memcheck runs this process, tells memcheck that these pages are forbidden, undefined or
+    /// defined (`are`).
     fn tell(&self, frame: u32, count: u32, are: Bytes) {
         if self.tools.is_memcheck {
             let start = self.start.wrapping_add((frame as usize) << PAGE_SHIFT);

@@ -18,8 +18,8 @@ pub(crate) fn for_each(path: &str, show: impl FnMut(&str)) -> io::Result<()> {
 fn for_each_of(mut file: impl Read, mut show: impl FnMut(&str)) -> io::Result<()> {
     let mut buffer = [0; LINE_BYTES];
     let mut filled = 0;
-    // Whether `show` already has the beginning of the current line. If so, the rest of the current line is
-    // skipped.
+    // Whether `show` already has the beginning of the current line. If `show` has it, the rest of the current
+    // line is skipped.
     let mut is_rest = false;
     loop {
         let read = match file.read(&mut buffer[filled..]) {

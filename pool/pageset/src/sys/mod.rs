@@ -1,8 +1,8 @@
 //! Calls of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
 //!
-//! Only this module, `rseq/`, `tables` and the type `Pages` have unsafe code. The folder `kernel` makes the
-//! system calls. Under miri, the folder `miri` replaces `kernel`. The other files of `sys` work with both
-//! folders.
+//! Nearly all unsafe code is in this module, in `rseq/`, `tables` and `pages/`. Some functions of other
+//! modules are `unsafe` for their callers. The folder `kernel` makes the system calls. Under miri, the folder
+//! `miri` replaces `kernel`. The other files of `sys` work with both folders.
 
 use std::io;
 

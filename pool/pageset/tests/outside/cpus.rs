@@ -68,7 +68,7 @@ impl Cpuset {
         fs::write(self.0.join("cpuset.cpus"), cpus)
     }
 
-    /// Runs a test of this file again, in this set.
+    /// Runs a test of this file again, in this cpuset.
     fn run(&self, test: &str) -> Child {
         let procs = self.0.join("cgroup.procs");
         let command = format!("echo $$ > {} && exec \"$0\" --exact {test} --nocapture", procs.display());

@@ -93,7 +93,7 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
     }
 }
 
-/// Regression test: scans for free parts gave back kept and populated memory.
+/// Regression test. Before the fix, scans for free parts gave back kept and populated memory.
 #[test]
 fn scans_for_parts_leave_kept_and_populated_memory() {
     for (keep_mib, populated_mib) in [(8, 0), (0, 16), (8, 16), (0, 0)] {
@@ -104,8 +104,8 @@ fn scans_for_parts_leave_kept_and_populated_memory() {
         pool.populate(populated_mib * MIB, one, |_| ControlFlow::Continue(())).unwrap();
         let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
         pages.iter_mut().for_each(|page| page[0] = 1);
-        // One page stays in use. Scans give back the other pages of its pageblock, unless the pageblock is
-        // populated.
+        // One page stays in use. Scans give back the other pages of the used page's pageblock, unless the
+        // pageblock is populated.
         pages.retain(|page| page.offset() == 0);
         (0..20).for_each(|_| while pool.tick().more {});
         let kept = pool.backing().unwrap().resident_bytes;
@@ -260,8 +260,9 @@ fn of_a_pinned_pool_nothing_is_discarded() {
     assert_eq!((page.pfn(), page[0], pool.stats().nr_used), (first, 7, 1), "it was freed, and is as it was");
 }
 
-/// Tests that traffic of single pages stays in few pageblocks, whatever else the program calls. Regression
-/// test: with a trim every 10 ms, 16 MiB of packets spread over 316 MiB, and stayed spread.
+/// Tests that traffic of single pages stays in few pageblocks, although the program also calls `trim`,
+/// `tick`, `alloc_at` or `alloc_run`. Regression test. Before the fix, a trim every 10 ms spread 16 MiB of
+/// packets over 316 MiB, and the packets stayed spread.
 #[test]
 fn memory_in_use_stays_dense_beside_trims_ticks_and_calls_that_fail() {
     type Beside = fn(&Pool);

@@ -1,4 +1,4 @@
-//! Tests the promises of a pool. Each test covers one promise.
+//! Tests what the pool promises to its users.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -166,7 +166,8 @@ fn bulk_exact_and_given_places() {
     });
 }
 
-/// Regression test. Runs of 17 pages wasted half of the pool, because the rest of each block stayed unused.
+/// Regression test. Before the fix, runs of 17 pages wasted half of the pool, because the rest of each block
+/// stayed unused.
 #[test]
 fn runs_of_one_length_leave_little_between_them() {
     both(|builder| {

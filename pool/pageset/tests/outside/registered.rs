@@ -74,7 +74,8 @@ fn use_all(pool: &Pool) {
 
 type Action = (&'static str, fn(&Pool));
 
-/// All actions that could put other pages behind the pool's addresses.
+/// Actions after a registration. Some actions put other pages behind the addresses of a pool that is not
+/// pinned.
 const ACTIONS: [Action; 7] = [
     ("nothing", |_| {}),
     ("tick", |pool| (0..5).for_each(|_| while pool.tick().more {})),

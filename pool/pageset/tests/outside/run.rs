@@ -93,8 +93,8 @@ fn parts_of_a_run_are_pages_of_their_own() {
     pool.validate().unwrap();
 }
 
-/// Regression test: each run of more than 128 pages began in a pageblock of its own, so runs of 513 pages
-/// could fill only half of the pool.
+/// Regression test. Before the fix, each run of more than 128 pages began in a pageblock of its own, so runs
+/// of 513 pages could fill only half of the pool.
 #[test]
 fn runs_of_every_length_fill_the_pool() {
     let pool = builder(64 * MIB).build().unwrap();

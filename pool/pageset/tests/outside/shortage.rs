@@ -34,7 +34,7 @@ fn a_pool_grows_into_what_it_reserved() {
     pool.validate().unwrap();
 }
 
-/// Tests that every shape of request asks a cache for pages before the request fails.
+/// Tests requests of six shapes. Each shape of request asks a cache for pages before the request fails.
 #[test]
 fn whoever_finds_no_memory_asks_the_program_first() {
     static CACHE: Mutex<Vec<OwnedPages>> = Mutex::new(Vec::new());
@@ -84,8 +84,8 @@ fn whoever_finds_no_memory_asks_the_program_first() {
     pool.validate().unwrap();
 }
 
-/// Tests that a bulk allocation gets all its pages while the program has pages to free. Regression test: in
-/// Rust, a bulk allocation asked the program only if the pool had not a single page.
+/// Tests that a bulk allocation gets all its pages while the program has pages to free. Regression test.
+/// Before the fix, a bulk allocation in Rust asked the program only if the pool had not a single page.
 #[test]
 fn a_bulk_allocation_asks_for_what_it_misses() {
     let cache = Arc::new(Mutex::new(Vec::<OwnedPages>::new()));

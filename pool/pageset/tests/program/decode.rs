@@ -7,7 +7,7 @@ use pageset::{
     Backing, FastPath, Fork, HugePageSize, Numa, Order, PAGE_BYTES, Prezero, Residency, ReturnPolicy, Worker,
 };
 
-/// The most steps of a program. Further steps would find no more bugs.
+/// The most steps of a program, so that each program runs in a short time.
 const STEPS_MAX: usize = 150;
 
 /// The settings of a pool, and the steps to run.

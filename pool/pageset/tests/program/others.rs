@@ -10,7 +10,7 @@ use pageset::{AllocError, Fork, Order, Pages, Pool, Stats, Trimmed};
 use super::owned::{Owned, check_zero};
 use super::run::Run;
 
-/// Forks. The child reads the parent's pages and calls all other operations, and must change nothing.
+/// Forks. The child reads the parent's pages and calls many other operations, and must change nothing.
 pub(super) fn fork(run: &Run<'_>) {
     // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by
     // `_exit`.

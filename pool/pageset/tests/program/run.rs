@@ -1,5 +1,4 @@
-//! Runs a program on the pool and on the model, and compares every answer of the pool with the model's
-//! answer.
+//! Runs a program on the pool and on the model, and compares the pool's answers with the model's answers.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::num::NonZeroUsize;

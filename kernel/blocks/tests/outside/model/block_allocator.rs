@@ -74,7 +74,7 @@ impl Subject for BlockSubject {
         None
     }
 
-    /// With several CPUs, the public functions do not tell which CPU reserves a pageblock.
+    /// `usage` adds up all CPUs. So this function checks only machines with one CPU.
     fn check_drained(&self, _: CpuId) {
         if self.allocator.cpus() == 1 {
             let usage = self.allocator.usage();

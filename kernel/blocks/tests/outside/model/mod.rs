@@ -34,6 +34,6 @@ fn every_program_agrees_with_the_model() {
 
 #[test]
 fn every_program_agrees_with_the_model_when_memory_is_used_up() {
-    // These programs allocate all memory before each operation.
+    // The programs of `dry_programs` allocate all memory before each operation.
     run(strategies::dry_programs(), 10);
 }
