@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use pageset_measure::host::Settings;
 use pageset_replay::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};
+use pageset_replay::fleet::Answer;
 use pageset_replay::who::Who;
 use pageset_replay::{Against, INTERVAL_COVERAGE, ReplayError};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
@@ -160,12 +161,7 @@ fn judge(
     if tried.as_ref().and_then(TrialResult::compared).is_some_and(|compared| !compared.is_settled) {
         bail!("the setting was not put back");
     }
-    match advice.verdict {
-        _ if !args.exit_code => Ok(()),
-        Verdict::Set { .. } | Verdict::ChangeKernel { .. } => Err(Answer::Yes.into()),
-        Verdict::Unknown { .. } | Verdict::Matters { .. } => Err(Answer::Unknown.into()),
-        Verdict::LeaveAlone | Verdict::NothingHelps { .. } => Ok(()),
-    }
+    if args.exit_code { AnswerStatus::check(Answer::of(&advice.verdict)) } else { Ok(()) }
 }
 
 /// Adds the recorded machine and its policy to the provenance.
@@ -181,35 +177,30 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     }
 }
 
-/// An answer of `advise` that is not No. With `--exit-code`, `advise` prints its advice, and then returns
-/// this answer as an error that sets the exit status.
+/// The exit status of `advise --exit-code` if the answer is not No. `advise` prints its advice, and then
+/// returns this status as an error.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Answer {
-    /// A setting or another kernel would help.
-    Yes,
-    /// The recording does not show whether page sets are the problem, or has only counts, which do not show
-    /// what helps.
-    Unknown,
-}
+pub(crate) struct AnswerStatus(pub(crate) u8);
 
-impl Answer {
-    /// The exit status of the process. The statuses 1 (an error) and 2 (a wrong command line) have other
-    /// meanings.
-    pub(crate) const fn status(self) -> u8 {
-        match self {
-            Self::Yes => 3,
-            Self::Unknown => 4,
+impl AnswerStatus {
+    /// Returns an error that holds the exit status of an answer, or `Ok` if the answer is No. The statuses 1
+    /// (an error) and 2 (a wrong command line) have other meanings.
+    fn check(answer: Answer) -> Result<()> {
+        match answer {
+            Answer::No => Ok(()),
+            Answer::Yes => Err(Self(3).into()),
+            Answer::Unknown => Err(Self(4).into()),
         }
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for AnswerStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the answer is not no")
     }
 }
 
-impl Error for Answer {}
+impl Error for AnswerStatus {}
 
 pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<ReplayError>() {

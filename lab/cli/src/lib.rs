@@ -107,8 +107,8 @@ fn status(ended: Result<()>, words: &[String]) -> u8 {
         // If the program that reads the output closes the pipe early, the command has not failed.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
-            if let Some(answer) = error.downcast_ref::<advise::Answer>() {
-                return answer.status();
+            if let Some(advise::AnswerStatus(status)) = error.downcast_ref() {
+                return *status;
             }
             output::say(&format!("error: {}", rights::told(&error, words)));
             1

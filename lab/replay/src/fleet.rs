@@ -134,11 +134,11 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Reduces the verdict of an advice to one word.
+    /// Reduces a verdict to the word that its sentences begin with.
     #[must_use]
-    pub fn of(advice: &Advice) -> Self {
+    pub fn of(verdict: &Verdict) -> Self {
         use crate::advise::Matter::{CpuTime, HeldMemory};
-        match &advice.verdict {
+        match verdict {
             Verdict::Set { .. }
             | Verdict::ChangeKernel { .. }
             | Verdict::Matters { .. }
@@ -220,7 +220,7 @@ impl Line {
         let saved = saved.flatten();
         let visits = findings.visits.filter(|_| findings.seconds > 0.0);
         Self {
-            answer: Some(Answer::of(advice).word().to_owned()),
+            answer: Some(Answer::of(&advice.verdict).word().to_owned()),
             advised: what.map(str::to_owned),
             saved_percent_least: saved.map(|saved| saved.0),
             saved_percent_most: saved.map(|saved| saved.1),
@@ -273,7 +273,7 @@ impl Answers {
             // saving is used.
             let most = || advice.findings.spending.most_percent.unwrap_or(0.0);
             let saved = advised(advice).and_then(|(_, saved)| saved).map_or_else(most, |(least, _)| least);
-            let class = match Answer::of(advice) {
+            let class = match Answer::of(&advice.verdict) {
                 Answer::Yes => 0,
                 Answer::Unknown => 1,
                 Answer::No => 2,

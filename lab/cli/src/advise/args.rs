@@ -111,7 +111,7 @@ pub(crate) struct AdviseArgs {
     /// Only restore the settings that a killed command left changed
     #[arg(long, help_heading = "Trying it", conflicts_with_all = ["recordings", "apply", "command", "prepare", "output"])]
     pub(super) put_back: bool,
-    /// End with status 3 if the answer is yes, and 4 if the recording gives no answer
+    /// End with status 3 if the advice begins with Yes, and 4 if the recording gives no answer
     #[arg(long, help_heading = "Output")]
     pub(super) exit_code: bool,
     #[command(flatten)]

@@ -5,13 +5,13 @@ use std::io::Write;
 
 use anyhow::Result;
 use pageset_replay::advise::{Advice, advise};
-use pageset_replay::fleet::{Answers, Line, drop_tables};
+use pageset_replay::fleet::{Answer, Answers, Line, drop_tables};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table};
 use pageset_study::latency::simulated;
 use serde::Serialize;
 
 use super::args::AdviseArgs;
-use super::{AdviceDocument, of_reading, with_machine};
+use super::{AdviceDocument, AnswerStatus, of_reading, with_machine};
 use crate::fleet::{self, Fleet};
 use crate::invocation::Invocation;
 use crate::options::RowsFormat;
@@ -47,8 +47,8 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     fleet.finish()?;
     match () {
         () if !args.exit_code => Ok(()),
-        () if !answers.yes.is_empty() => Err(super::Answer::Yes.into()),
-        () if answers.unknown > 0 => Err(super::Answer::Unknown.into()),
+        () if !answers.yes.is_empty() => AnswerStatus::check(Answer::Yes),
+        () if answers.unknown > 0 => AnswerStatus::check(Answer::Unknown),
         () => Ok(()),
     }
 }

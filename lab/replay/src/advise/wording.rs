@@ -411,6 +411,7 @@ mod tests {
     use super::super::verdict::find;
     use super::super::verdict::tests::{forecast, waiting};
     use super::*;
+    use crate::fleet::Answer;
 
     #[test]
     fn advice_names_the_setting_its_range_and_its_price() {
@@ -437,6 +438,25 @@ mod tests {
         let policy = Policy::named("linux-6.18");
         let warned = warnings(&findings, &forecasts, &verdict, policy, 64, &[]).join(" ");
         assert!(warned.contains("switches off") && warned.contains("is 64 here"), "{warned}");
+    }
+
+    #[test]
+    fn the_sentences_of_each_verdict_begin_with_its_answer() {
+        use Matter::{CpuTime, HeldMemory};
+        let (findings, forecasts) = (waiting(5.0), [forecast("linux-6.18", 100, (80, 130), 9000)]);
+        let mut verdicts = vec![Verdict::LeaveAlone, Verdict::Unknown { why: Why::EventsLost }];
+        for matter in [CpuTime, HeldMemory] {
+            verdicts.push(Verdict::Set { matter, forecast: 0 });
+            verdicts.push(Verdict::ChangeKernel { matter, forecast: 0 });
+            verdicts.push(Verdict::NothingHelps { matter });
+            verdicts.push(Verdict::Matters { matter });
+        }
+        for verdict in verdicts {
+            let said = sentences(&findings, &forecasts, &verdict, None).remove(0);
+            let begins = ["Yes", "No"].map(|word| said.starts_with(word));
+            let answer = Answer::of(&verdict);
+            assert_eq!(begins, [answer == Answer::Yes, answer == Answer::No], "{verdict:?}: {said}");
+        }
     }
 
     #[test]
