@@ -175,7 +175,7 @@ fn defaults_in_the_guides_are_those_of_the_command() {
             "seeds",
             "5",
             "docs/book/src/guide/reproduce.md",
-            "Every simulation runs with five seeds.",
+            "every simulation of a full run has five seeds.",
         ),
         ("advise", "for", "30s", "docs/book/src/guide/advise.md", "`advise` counts events for 30 seconds"),
         ("top", "interval", "1s", "docs/book/src/guide/top.md", "once a second"),
