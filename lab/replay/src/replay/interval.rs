@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// A sentence for users: the percentage of true values that intervals are meant to hold, and the percentage
 /// that intervals held in measurements.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 83 % of the runs \
-of loads whose repeats agree within 25 %, and 85 % of those of other loads. In trials of settings it held 87 % on a quiet \
+of loads whose repeats agree within 25 %, and 85 % of those of other loads. In trials of settings it held 84 % on a quiet \
 machine, and 55 % on a busy one, where an earlier rule computed it.";
 
 /// Which run of the load a forecast is for.
