@@ -429,8 +429,8 @@ counters! {
     line_transfers,
     /// The part of `line_transfers` that happened within 10 us of the other CPU's change.
     contended_lines,
-    /// How often a request found a zone below its low watermark. If this counter rises, your kernel should
-    /// reclaim memory.
+    /// How often a request would have brought a zone below its low watermark. If this counter rises, your
+    /// kernel should reclaim memory.
     below_low,
     /// Requests that found no memory.
     failed,

@@ -88,8 +88,8 @@ impl Several {
         Self { word: block.0 / BITS, bits: 1 << (block.0 % BITS) }
     }
 
-    /// Pageblocks whose bits lie in one half of a word of a set. `half` is the number of the half, counted
-    /// from the set's first word.
+    /// Pageblocks whose bits lie in one half of a word of a set. `half` is the number of a half-word of the
+    /// set: 0 is the lower half of the set's first word.
     pub(crate) const fn of_half(half: usize, bits: usize) -> Self {
         Self { word: half / 2, bits: bits << (half % 2 * (BITS / 2)) }
     }

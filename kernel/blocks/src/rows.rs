@@ -15,9 +15,9 @@
 //! claim, by operation:
 //!
 //! - [`take_at`](Rows::take_at): exchanges the first row from free to changing, and each further row from
-//!   free to in use. If a row is not free, `take_at` loses, and frees the rows that it has exchanged. For a
-//!   moment, other CPUs did not see the exchanged rows as free. So the caller looks at the pageblock again,
-//!   as after a free.
+//!   free to in use. If a row is not free, `take_at` loses. `take_at` then frees the rows that it has already
+//!   taken. For a moment, other CPUs did not see the exchanged rows as free. So the caller looks at the
+//!   pageblock again, as after a free.
 //! - [`put`](Rows::put): frees the rows after the claim, from the last to the first. A second CPU that frees
 //!   the same block loses: it finds the first row changing or free, and returns an error.
 //! - [`free_first`](Rows::free_first), [`split`](Rows::split): the loser returns an error, and its caller

@@ -108,7 +108,7 @@ impl State {
         self.0 & (PHASE | ISOLATED | RESERVED) == Phase::Open as u32
     }
 
-    /// Whether a request may take frames of the pageblock.
+    /// Whether the pageblock is open and in service, so that requests may take blocks of its rows.
     #[inline]
     pub(crate) const fn gives(self) -> bool {
         self.0 & (PHASE | ISOLATED) == Phase::Open as u32
@@ -252,8 +252,8 @@ impl State {
         Self(self.0 | HOLED)
     }
 
-    /// Whether some frames of the pageblock are out of service for good. In phase `Block`: whether the block
-    /// in use is out of service.
+    /// Whether some frames of the pageblock are out of service for good. In phase `Block`, whether the whole
+    /// block was marked bad.
     #[inline]
     pub(crate) const fn has_bad(self) -> bool {
         self.0 & BAD != 0

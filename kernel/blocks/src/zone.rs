@@ -111,8 +111,8 @@ impl Zone {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// An estimate of the number of free frames, usually too low. The estimate lacks frames that were freed
-    /// since their pageblock was last counted, and free frames of reserved pageblocks.
+    /// An estimate of the number of free frames, usually too low. The estimate lacks free frames of reserved
+    /// pageblocks, pageblocks in stocks, and frames that were freed after the last count of their pageblock.
     ///
     /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation
     /// and counts the frame as free. Neither CPU loses, but the estimate is too high by that frame until a

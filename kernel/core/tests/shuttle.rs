@@ -92,8 +92,8 @@ impl World {
                 regions,
             })
             .collect();
-        // CPU 1 is on a node without memory. The page sets of CPU 1 are therefore remote, and ticks drain
-        // remote page sets that are idle.
+        // CPU 1 is on a node without memory. So the page sets of CPU 1 are for zones of another node. Ticks
+        // drain such page sets if they are idle.
         let nodes: Vec<_> = (0..cpus).map(|cpu| NodeId(u16::from(cpu == 1))).collect();
         let mut config = Config::new(&zones, &nodes).with_policy(policy);
         config.min_free_kbytes = Some(0);

@@ -1,7 +1,7 @@
 //! The macro `axis!`, which defines one of the three parts of a strategy: P, V or R. The name of a value
 //! begins with the letter of its part, such as `P1`. The letter P stands for the page table, V for areas
-//! (Linux's VMAs), and R for the count of resident pages. The specification describes more values of P, V and
-//! R than this crate implements.
+//! (Linux's VMAs), and R for the count of resident pages. The specification describes more values of these
+//! parts than this crate implements.
 //!
 //! To add a value to a part, add one file, and one line in the part's call of `axis!`. The line of a value in
 //! `axis!` has the value's name, its module and a summary.

@@ -1,7 +1,8 @@
 //! Lists of blocks in use, newest first, each with a lock. A task collects new blocks in its *batch*, and
-//! moves a full batch to a list under one hold of the list's lock. Linux has lists of pages in use for each
-//! node (LRU), and calls the batches pagevecs. This crate never searches the lists for pages to reclaim. The
-//! crate keeps the lists only so that its faults take the same locks as faults in Linux.
+//! moves a full batch to a list under one hold of the list's lock. Linux has such lists for each node (LRU).
+//! Linux called these batches pagevecs, and now calls them folio batches. This crate never searches the lists
+//! for pages to reclaim. The crate keeps the lists only so that its faults take the same locks as faults in
+//! Linux.
 //!
 //! Each block has a mark: 0 for a free block, 1 for a block in use that is not yet on a list, and 2 or more
 //! for a block on a list. A task that frees a block clears the mark, but does not search the batches of other

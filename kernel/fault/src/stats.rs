@@ -89,7 +89,7 @@ stats! {
     vma_fast,
     /// How often a fault under V0, V2, V3 or V7 looked for its area under the address space's lock.
     vma_fallback,
-    /// How often the task folded its counts (R2, R3 and R4).
+    /// How often the task added its own counts to the address space's counters (R2, R3 and R4).
     rss_flush,
     /// Pages that prefaulting mapped in addition to the pages that the task touched.
     prefault_extra,

@@ -3,9 +3,9 @@
 //!
 //! The recordings in FOLDER are named as for the example `pairs`. In a name without `_rN`, a last part such
 //! as `f64` is the setting. From each recording, the example forecasts the zone visits of the same load under
-//! each other kernel and setting in FOLDER. Each recording of this load under the other kernel and setting
-//! gives one true value (*truth*). A comparison of a forecast with a truth is in the class `machine busy` if
-//! the name of one of the two recordings has `.busy`.
+//! each other kernel and setting in FOLDER. Each recording of the same load under the forecast kernel and
+//! setting gives one true value (*truth*). A comparison of a forecast with a truth is in the class `machine
+//! busy` if the name of one of the two recordings has `.busy`.
 //!
 //! Prints Markdown: the share of truths that lie in their intervals, the median width of intervals (upper end
 //! divided by lower end), and the score. Also counts the truths that lie outside their interval by less than

@@ -3,10 +3,10 @@
 //! studies `ageing` and `owned-blocks` are this project's own, without published tables.
 //!
 //! [`sweep`] runs plans. `study` has the interface of a study. `study_file` reads studies that files
-//! describe, and `simulated` runs these studies. `goals` makes a study from a plan with goals. The folders
-//! `huge_copy`, `page_fault` and `ageing` have the other studies. `published` reads the published tables,
-//! `prose` reads the notes, and `metric` names the figures of a simulation. `reproduction` holds the result
-//! of a study.
+//! describe, and `simulated` runs these studies. `goals` makes a study that says which goals of a plan a
+//! policy meets. The folders `huge_copy`, `page_fault` and `ageing` have the other studies. `published` reads
+//! the published tables, `prose` reads the notes, and `metric` names the figures of a simulation.
+//! `reproduction` holds the result of a study.
 //!
 //! [`pageset_study`] does the simulations. The profile `release` does not optimise this crate, because no
 //! loop in this crate's own code runs long.

@@ -73,8 +73,9 @@ impl VirtualCpu {
         Time(self.engine().cpus[self.id.index()].clock.get())
     }
 
-    /// Returns whether the body should continue. If the result is false, the simulated time is over or the
-    /// run was cancelled. The body should then free all of its memory and end.
+    /// Returns whether this CPU's body (the function that it runs) should continue. If the result is false,
+    /// the simulated time is over or the run was cancelled. The body should then free all of its memory and
+    /// end.
     #[must_use]
     pub fn running(&self) -> bool {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)

@@ -66,8 +66,8 @@ impl Touched<'_> {
 /// Records for each frame which CPU touched the frame last, and when. A `Footprint` also records, for each
 /// CPU, the lines that the CPU's caches hold.
 pub(crate) struct Footprint {
-    /// For each frame, the marks of its data and of its metadata. The marks are plain integers, so that the
-    /// operating system can provide a zeroed vector.
+    /// For each frame, two packed [`Mark`]s: the last touch of its data, and the last touch of its metadata.
+    /// The marks are plain integers, so that the operating system can provide a zeroed vector.
     marks: Vec<[u64; 2]>,
     /// The lines that each CPU's caches hold.
     recent: Box<[Recency]>,

@@ -135,8 +135,8 @@ pub struct LineTraffic {
     pub passes: [u64; Self::TABLES.len()],
     /// Number of times that a CPU waited for a line because the line was still on its way to another CPU.
     pub contended: u64,
-    /// The sum of the times of all fetches, in picoseconds. The time of a fetch begins when the CPU asks for
-    /// the line and ends when the line arrives.
+    /// The time of all fetches of cache lines from other CPUs, in picoseconds. The time of a fetch begins
+    /// when the CPU asks for the line and ends when the line arrives.
     pub(crate) pass_ps: u64,
 }
 

@@ -7,7 +7,7 @@ use crate::recording_cost::CostRange;
 /// CPU time of a zone visit, measured with a loop of page faults under two limits of page sets. Only the
 /// limit differs between the two runs, so the visits cause the whole difference in CPU time. The cost per
 /// visit is the difference in CPU time divided by the number of additional visits. The cost per page is the
-/// difference in CPU time divided by the number of additional pages that visits moved.
+/// difference in CPU time between the two runs, divided by the additional pages that visits moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VisitCost {
     /// CPU time of a visit in nanoseconds, including the time to move its pages.

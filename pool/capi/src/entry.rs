@@ -66,8 +66,8 @@ impl Entry {
         self.pool.frames_in_use().all(|frames| self.held[frames].iter().all(is_free))
     }
 
-    /// Gives C a block of this CPU's array. `None` if the array is empty, or if no array has blocks of this
-    /// order.
+    /// Gives C a block of this CPU's array. Returns `None` if [`Pool::pop_frame`] returns `None`, or if no
+    /// array has blocks of this order.
     #[inline(always)]
     pub(crate) fn pop(&self, order: usize) -> Option<*mut c_void> {
         let order = (*self.cached.get(order)?)?;

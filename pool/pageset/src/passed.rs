@@ -8,8 +8,8 @@ use crate::sys::checkers;
 
 /// The number of lists: blocks of all classes can be passed on.
 const CLASSES: usize = Class::COUNT;
-/// The number of flushes (each half an array) that the list of a class has room for. `HALVES` is small,
-/// because waiting blocks cannot merge into larger blocks.
+/// A flush takes half of the blocks out of an array. Each list except that of pageblocks has room for this
+/// many flushes. `HALVES` is small, because waiting blocks cannot merge into larger blocks.
 const HALVES: usize = 2;
 /// The number of flushes that the list of pageblocks has room for. Pageblocks need not merge into larger
 /// blocks. The list of pageblocks also has room for at most 1/`PAGEBLOCK_SHARE` of the pool, because requests

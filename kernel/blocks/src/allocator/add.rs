@@ -69,7 +69,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. The CPU
-    /// that comes second to a row loses, and stops at this row. So each frame is added once, and the returned
+    /// that offers a row second loses: it adds no further rows. So each frame is added once, and the returned
     /// number is lower.
     fn add_to_pageblock(&self, block: BlockId, frames: Range<usize>) -> usize {
         if self.state(block).change::<A>(Phase::Absent, Phase::Changing) {

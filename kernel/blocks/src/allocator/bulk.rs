@@ -54,8 +54,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut outcome = Ok(());
         let mut done = 0;
         while let Some((together, count)) = RowBlocks::leading(&blocks[done..]) {
-            // A block that is not in use makes the whole group fail. The loop frees the blocks one by one,
-            // which finds the block that is not in use.
+            // `put_row` frees all blocks of one row, or none if one of them is not in use. The loop
+            // frees the blocks one by one, which finds the block that is not in use.
             if !self.put_row(cpu, together) {
                 for (at, (pfn, order)) in blocks.iter().enumerate().skip(done).take(count) {
                     let freed = self.free(cpu, *pfn, *order).map_err(|error| (at, error));

@@ -1,7 +1,7 @@
 //! Takes pageblocks out of service and back. A bit of the pageblock's state says that it is out of service.
-//! Race: another CPU puts the pageblock to another use meanwhile. Both CPUs exchange the word of the
-//! pageblock's state. If the other CPU's exchange comes second, the other CPU sees the bit and loses: it
-//! leaves the pageblock out of service.
+//! Race: while one CPU isolates a pageblock, another CPU puts the pageblock to another use. Both CPUs
+//! exchange the word of the pageblock's state. If the other CPU's exchange comes second, the other CPU sees
+//! the bit and loses: it leaves the pageblock out of service.
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 

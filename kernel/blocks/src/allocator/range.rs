@@ -307,7 +307,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let state = self.state(block).get();
         match state.phase() {
             // The caller's range has no frame in this pageblock. This pageblock was one half of a pair, and
-            // the range lies in the other half. The owner of this half has freed it already.
+            // the range lies in the other half. The owner of this pageblock has freed it already.
             Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }

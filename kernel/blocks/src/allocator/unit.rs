@@ -3,9 +3,11 @@
 //!
 //! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. The
 //! unit stays tainted, because such memory tends to return to the same places. Movable requests use *clean*
-//! units while these have room. Other requests use tainted units: first whole pageblocks there, then free
-//! parts of movable pageblocks, then free parts of pageblocks of the other type that cannot be moved. If no
-//! tainted unit has room, a request taints the clean unit with the most whole pageblocks.
+//! units while these have room. Requests for memory that cannot be moved prefer tainted units. In tainted
+//! units, such a request first uses pageblocks of its own type and whole pageblocks. Then the request changes
+//! the type of movable pageblocks in part use. Last, it changes the type of pageblocks of the other type that
+//! cannot be moved. If no tainted unit has room, a request taints the clean unit with the most whole
+//! pageblocks.
 //!
 //! Race: other CPUs change units while this CPU chooses one. No CPU loses: a request may get a pageblock of
 //! an unsuitable unit, which does no harm.

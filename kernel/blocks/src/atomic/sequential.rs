@@ -2,9 +2,9 @@
 //! acquire and release.
 //!
 //! A compiler makes the total order by fences, in one of two ways: a fence after each `SeqCst` write, or a
-//! fence before each `SeqCst` operation. A program has to be right in both ways. If a write lacks `SeqCst`, a
-//! model fails with fences after writes. If a read lacks `SeqCst`, a model fails with fences before
-//! operations.
+//! fence before each `SeqCst` operation. A program has to be right in both ways. A loom test runs once with
+//! each way. The run with fences after writes finds a write that lacks a needed `SeqCst`. The run with fences
+//! before operations finds such a read.
 
 use std::cell::Cell;
 

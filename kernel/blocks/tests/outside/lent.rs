@@ -107,7 +107,8 @@ fn a_map_that_cannot_be_is_an_error_and_no_panic() {
     );
 }
 
-/// Memory of `TableCounts::bytes` is enough for the tables of five machines, and one byte less is too little.
+/// For each of five machines, `TableCounts::bytes` bytes are enough for its tables, and one byte less is too
+/// little.
 #[test]
 fn tables_take_as_many_bytes_as_was_said_before() {
     for (frames_of_zone, cpus) in [(1_u64, 1), (1024, 1), (5000, 3), (700_000, 7), (1 << 20, 64)] {

@@ -15,8 +15,9 @@ pub(crate) struct PageblockUse {
 }
 
 impl PageblockUse {
-    /// Number of the pageblock's frames that suit the type `wanted` (spec §1.6). `current` is the pageblock's
-    /// type.
+    /// Number of the pageblock's frames that are free, or whose use is like the type `wanted` (spec §1.6). A
+    /// movable frame is like `Movable`. In a movable pageblock, a frame that is neither free nor movable is
+    /// like the other types. `current` is the pageblock's type.
     pub(crate) fn suits(self, wanted: MigrateType, current: MigrateType) -> u32 {
         let alike = match (wanted, current) {
             (MigrateType::Movable, _) => self.movable,

@@ -21,7 +21,8 @@ pub struct List {
 
 impl List {
     pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
-    /// The value of a list in a table entry that is not filled yet: all zeros.
+    /// A placeholder of all zeros. A page set has this placeholder until an allocator is built, which
+    /// replaces it by `EMPTY`.
     pub(crate) const UNUSED: Self = Self { head: 0, tail: 0 };
 
     #[inline]

@@ -21,9 +21,9 @@ use crate::{COSTLY_ORDER, Order};
 /// so no field overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// The pages of all frees, summed. Each free's pages are doubled once for each allocation before this
-    /// free. A page set's history of `n` pages becomes `(n + history) >> halvings`, because `(n >> 1) + m`
-    /// equals `(n + 2 * m) >> 1`.
+    /// The pages of all frees, summed. A free of `p` pages after `k` allocations adds `p << k`. Bulk
+    /// allocations do not count in `k`. A page set's history of `n` pages becomes `(n + history) >>
+    /// halvings`, because `(n >> 1) + m` equals `(n + 2 * m) >> 1`.
     history: u64,
     /// Number of pages that the page set gains; negative if the page set loses pages.
     pages: i16,

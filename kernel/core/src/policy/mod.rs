@@ -455,7 +455,7 @@ pub enum DrainPicks {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeDrain {
-    /// The free takes the lock once.
+    /// The free takes the page set's lock once, for the whole drain.
     Whole,
     /// The free takes the lock again for each `batch` pages. If another CPU holds the lock between two
     /// slices, the remaining pages stay in the page set.

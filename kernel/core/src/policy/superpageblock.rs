@@ -20,8 +20,8 @@
 /// This crate does not model two parts of the RFC: the search of contiguous requests, and the worker that
 /// moves pages out of tainted units. The study `ageing` models the worker. The RFC's lists of pages that
 /// other CPUs freed are a separate rule, `PageblockOwnership::remote`. The RFC keeps counts for each unit.
-/// This crate counts the pageblocks of units again at each request, which gives the same answers but takes
-/// longer.
+/// This crate counts a unit's pageblocks at each request. The answers are the same as with the RFC's counts,
+/// but take longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

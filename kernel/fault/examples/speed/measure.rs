@@ -162,8 +162,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the mapped pages in the order of their faults. So each page is as cold in the caches as the
-    /// page was at its fault.
+    /// Clears the mapped pages in the order of their faults. In this order, each page is as cold in the
+    /// caches as it was at its fault.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");
         let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };

@@ -44,9 +44,9 @@ impl<W: World> AddressSpace<W> {
         words.all(|index| self.engine().tables.load(slot.table, index) == Pte::EMPTY)
     }
 
-    /// Maps the block into all words or into no word, except under P2. Race: under P2, faults fill words
-    /// without a lock, so other tasks may fill some of the words first. So under P2, this fault maps the
-    /// block only into the words that are still empty.
+    /// Maps the block into all words or into no word, except under P2. Race: under P2 (no lock), another
+    /// task's fault may fill some of the page-table words first. So under P2, this fault maps the block only
+    /// into the words that are still empty.
     fn install_gang(
         &self,
         local: &mut Local,

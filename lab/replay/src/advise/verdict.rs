@@ -128,8 +128,8 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
     let is_cheap = spending.most_percent.or_else(|| spending.most_percent_at_any_cost());
     let is_cheap = is_cheap.is_some_and(|percent| percent < SAVED_PERCENT);
-    // A recording of counts has the number of pages in page sets only at its end. Page sets may have held
-    // more pages while memory was short.
+    // A recording of counts has the number of pages in page sets only at its end. Before the end of the
+    // recording, while memory was short, page sets may have held more pages.
     if findings.is_counted && findings.is_memory_short() == Some(true) {
         return Err(Why::EventsNeeded);
     }

@@ -81,8 +81,8 @@ impl Bundles {
         bundles.collect()
     }
 
-    /// Makes the bundles of `acts`. The first entry of `acts` is act number `first` of the recording. If
-    /// memory is short, only the first acts have bundles.
+    /// Makes the bundles of `acts`. The first entry of `acts` is act number `first` of the recording. If an
+    /// allocation fails, or if the bundles exceed `BUNDLES_BYTES_MAX`, only the first acts have bundles.
     pub(super) fn of(acts: &[Act], first: usize, borders: &[usize]) -> Self {
         let mut all = Self::default();
         let mut borders = borders.iter().map(|border| border.saturating_sub(first)).peekable();

@@ -191,9 +191,9 @@ impl Counter {
         }
     }
 
-    /// Counts the events of a block. This function is not generic, so that the compiler uses this crate's
-    /// optimisation level. For a generic function, the compiler uses the optimisation level of the calling
-    /// crate.
+    /// Counts a list of events that the reader read at once. This function is not generic, so that the
+    /// compiler uses this crate's optimisation level. For a generic function, the compiler uses the
+    /// optimisation level of the calling crate.
     fn record_all(&mut self, events: &[Event]) {
         self.time.record(events);
         events.iter().for_each(|event| self.record(event));

@@ -25,8 +25,8 @@ const PAIRS_MAX: usize = 1 << 20;
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
-    /// Time that CPUs held zone locks to move blocks. For each hold, this is the time from its first to its
-    /// last block, plus an estimate for one more block.
+    /// Time that CPUs held zone locks to move blocks. Each hold counts from its first to its last moved
+    /// block, plus an estimate for one more block.
     pub held_ns: u64,
     /// Number of waits for zone locks. The number is 0 if waits were not recorded.
     pub waits: u64,

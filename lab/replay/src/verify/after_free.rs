@@ -13,7 +13,8 @@ pub(super) enum AfterFree {
     /// The block's next event takes the block from the zone's free lists, although no drain gave the block
     /// back. The block was therefore freed directly to the zone, because the lock of its page set was busy.
     Diverted,
-    /// The next event shows the block's migratetype, and so its list.
+    /// The next event shows the block's migratetype, and so its list. If the next event is another free, the
+    /// list of unmovable blocks is assumed.
     Type(MigrateType),
     /// No later event shows where the block went: for example, no later event is about the block.
     Unknown,

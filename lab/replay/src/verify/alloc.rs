@@ -117,8 +117,8 @@ impl Engine {
         }
     }
 
-    /// Whether a request that falls back to another migratetype takes the block in the fallback's event
-    /// itself. Under such a policy, no event of a fetch follows the event of the fallback.
+    /// Whether a request that falls back takes exactly the block that the fallback's event names. Under such
+    /// a policy, no event of a fetch follows the event of the fallback.
     pub(super) fn takes_stolen(&self) -> bool {
         self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }

@@ -142,8 +142,8 @@ impl Engine {
                     self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
-                // The bulk allocation took the first blocks of the refill. No event reports the allocation of
-                // such blocks, but later events may report their frees.
+                // The bulk allocation took the first blocks of the refill. No event reports that the bulk
+                // allocation took these blocks. Later events may report their frees.
                 let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
                     chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
                 });

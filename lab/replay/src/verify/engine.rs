@@ -213,7 +213,7 @@ impl Engine {
         Some(home)
     }
 
-    /// Puts a frame at the hot end of a list. Allocations take from this end.
+    /// Puts a block at the hot end of a list. Allocations take from this end.
     pub(super) fn push(&mut self, place: Place, home: Home, order: Order, next: u32) {
         self.sets[home.set].push(&self.geometry.frames, home.list, place.frame, order);
         self.settle(place, home, next);

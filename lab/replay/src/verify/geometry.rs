@@ -42,7 +42,7 @@ pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,
     /// Node of each CPU.
     pub(super) nodes: Vec<u16>,
-    /// Links and states of each frame with a table number.
+    /// The links and states of the frames that have a number in the tables.
     pub(super) frames: FrameTables<'static>,
     /// Frame numbers that stand for blocks whose frames are not known.
     pub(super) placeholders: Placeholders,

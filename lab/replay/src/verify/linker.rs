@@ -32,7 +32,7 @@ pub(super) struct Linker<'r> {
     cpus: usize,
     chunk_events_max: usize,
     look_ahead: usize,
-    /// Events at the end of the last chunk. The next chunk begins with these events.
+    /// Events left over from the previous chunk. The next chunk begins with these events.
     rest: Vec<Event>,
     block: Vec<Event>,
     /// Number of events of each kind.

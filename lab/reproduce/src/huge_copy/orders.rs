@@ -185,8 +185,8 @@ impl Change {
     }
 }
 
-/// Makes a table that says which order wins, with one row for each change of the order. `measured_percent` is
-/// the measured change of the throughput on this machine.
+/// Makes a table with a row for each change from one visit order to another. A row shows how the change
+/// affects throughput. `measured_percent` is the measured change of the throughput on this machine.
 pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
     let mut table = Table::new(
         "Which order wins: change of the throughput in percent",

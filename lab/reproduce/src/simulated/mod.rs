@@ -53,7 +53,8 @@ impl Simulated {
         compare::values(compared, case, base, results)
     }
 
-    /// Returns the explanations of a study: the reasons that its notes give, and the runs that failed.
+    /// Returns the study's reasons and the runs that failed. In a quick run, one sentence that says where the
+    /// reasons are replaces the reasons.
     pub(crate) fn explanations(&self, reasons: &[impl AsRef<str>], options: &Options) -> Vec<String> {
         options.reasons(reasons).into_iter().chain(self.failures.iter().cloned()).collect()
     }

@@ -1,6 +1,6 @@
 //! Chooses a parameter so that the ratio of a row's score to its lender's score is the published ratio. The
-//! lender is a row of another table that this row takes parameters from. The row and its lender have the same
-//! machine, and the workloads of both rows count the same unit of work.
+//! lender is a row of another table that this row takes parameters from. Both rows have the same machine, and
+//! their workloads count the same unit of work.
 //!
 //! The fit uses the ratio because the scores themselves differ: under contention, simulated machines are
 //! faster than published machines.

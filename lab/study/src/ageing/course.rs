@@ -56,7 +56,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// The sample at the end of the day.
+    /// The last sample. If `progress` ended the day early, the last sample is not at the day's end.
     #[must_use]
     pub fn end(&self) -> &Moment {
         self.moments.last().expect("the last sample is at the end of the day")

@@ -1,10 +1,10 @@
 //! Simulates the memory of a machine over a day. Builds, files, slabs, network buffers and services use the
 //! same memory.
 //!
-//! In a day, memory is used again and again. So a day shows where an allocator puts pages that cannot be
-//! moved. Benchmarks do not show where these pages lie, because benchmarks begin with empty memory and end
-//! early. The simulation does not model time: one thread calls an allocator directly, and a day is a number
-//! of steps.
+//! During a simulated day, programs free most memory and allocate it again many times. So a day shows where
+//! an allocator puts pages that cannot be moved. Benchmarks do not show where these pages lie, because
+//! benchmarks begin with empty memory and end early. The simulation does not model time: one thread calls an
+//! allocator directly, and a day is a number of steps.
 //!
 //! `parameters` describes the day, each value with its source. `day` makes a stream of events from the
 //! parameters. Every allocator gets the same stream of events. `day` uses `sources` (processes and other

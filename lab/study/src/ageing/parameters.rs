@@ -299,8 +299,8 @@ impl Parameters {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // The memory of builds counts twice: the last build process to begin may exceed
-            // `builds.permille`, and kernel memory for processes comes in addition. The memory of jobs counts
+            // This check reserves twice `builds.permille`. The last build process may exceed
+            // `builds.permille`, and kernel memory is extra. The memory of jobs counts
             // twice, because a job may still run when the next job begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),

@@ -54,7 +54,7 @@ pub(super) struct RingLosses {
     pub(super) counted: u64,
     /// Number of pages that report missing events without their number, and pages that contradict themselves.
     pub(super) gaps_of_unknown_size: u64,
-    /// Number of records of events that this crate does not read.
+    /// Number of records that the decoder skips: unknown events, and events that this crate does not need.
     pub(super) unknown_events: u64,
     /// Number of delivered events whose time is earlier than the time of the event delivered immediately
     /// before.

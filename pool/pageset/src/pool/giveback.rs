@@ -56,10 +56,11 @@ enum Which {
 impl Pool {
     /// Gives idle memory back to the system. One call makes one scan. The pool's thread makes the same scan
     /// every [`interval`](crate::ReturnPolicy::interval). If the pool was not used since the last scan, the
-    /// scan first empties the caches. If the pool is in use, only every tenth scan empties the caches. After
-    /// that, the scan gives back pageblocks that two scans in a row found free: the highest addresses first,
-    /// and as many pageblocks as the rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and
-    /// [populated](Self::populate) memory stay. O(pool / 2 MiB).
+    /// scan first frees the blocks in all arrays and in the lists of passed blocks. If the pool is in use,
+    /// only every tenth scan empties the caches. After that, the scan gives back pageblocks that two scans in
+    /// a row found free: the highest addresses first, and as many pageblocks as the rate allows.
+    /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool /
+    /// 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }

@@ -212,7 +212,8 @@ impl<'p> Run<'p> {
         self.alloc_frames(order, order.frames() as usize, outcome)
     }
 
-    /// Does the same as [`alloc`](Self::alloc) for `count` frames, which fit into a block of this order.
+    /// Compares the outcome of an allocation of `frames` frames with the model's outcome. The frames fit into
+    /// a block of this order.
     fn alloc_frames(
         &mut self,
         order: Order,

@@ -53,7 +53,7 @@ fn upper_halves(frame: FrameIndex, from: Order, to: Order) -> impl Iterator<Item
 /// out of service, if another CPU marked the block bad meanwhile.
 ///
 /// Race: another CPU calls [`FrameTables::covering_block`] without the lock meanwhile. This CPU writes the
-/// upper halves first, so the search finds either the whole block or a half.
+/// upper halves first. So `covering_block` finds either the whole block or one of its parts.
 fn cut(frames: &FrameTables<'_>, frame: FrameIndex, found: State, from: Order, to: Order) -> bool {
     let part = |order| match found {
         State::Cached { migratetype, .. } => State::Cached { order, migratetype },

@@ -420,8 +420,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Handles a block that leaves the zone. If an act freed a frame of the block, and no drain gave this
-    /// frame back, the act freed the frame directly to the zone, because the lock of the page set was busy.
+    /// Handles a block that leaves the zone. An act may have freed a frame of the block that no drain gave
+    /// back. This act freed the frame directly to the zone, because the lock of the page set was busy.
     fn forget_diverted(&mut self, event: &Event) {
         let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
         let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));

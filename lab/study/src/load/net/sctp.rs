@@ -5,7 +5,7 @@
 //! KiB on Linux 6.12 with 2 CPUs. A receiver opens its window by the size of one packet at a time, so most
 //! packets carry as many messages as fit. The receiver's CPU handles the acknowledgement that opens the
 //! window. So the receiver's CPU makes most packets and frees most of the acknowledged memory. The sender's
-//! CPU makes the other packets and frees the other memory.
+//! CPU makes the remaining packets and frees the remaining acknowledged memory.
 
 use std::sync::Arc;
 
