@@ -381,6 +381,14 @@ impl Finished {
             notes.extend(
                 own.map(|(own, beside)| format!("{} is the recorded kernel: replayed {beside}.", own.policy)),
             );
+            let base = self.replay.own.as_ref().zip(self.replay.steady_base());
+            notes.extend(base.map(|(own, visits)| {
+                format!(
+                    "Compare the other rows with {visits} visits, not with {}: {} makes {visits} if its page sets begin as theirs do.",
+                    own.visits(),
+                    own.policy
+                )
+            }));
             if let Some(visits) = kernel.visits().filter(|visits| *visits < FEW_VISITS) {
                 notes.push(format!(
                     "The recorded kernel went to its zones only {visits} times, so this number depends much on chance. Record longer."

@@ -62,7 +62,7 @@ fn the_coverage_of_intervals_is_the_one_that_was_measured() {
     let (quiet, noisy) = (covered("| agree within 25 %"), covered("| do not"));
     let advise = text("docs/book/src/guide/advise.md");
     let after = |words| advise.split_once(words).expect("it says so").1.split(" %").next().unwrap();
-    let (idle, busy) = (after("more than they promise**: "), after(" true values are inside, "));
+    let (idle, busy) = (after("truths than the promised 80 %**: "), after(" of 1080 truths, "));
     let promise = format!(
         "{quiet} of the runs of loads whose repeats agree within 25 %, and {noisy} of those of other loads. In trials of \
          settings it held {idle} % on a quiet machine, and {busy} % on a busy one"

@@ -146,9 +146,26 @@ impl Forecaster<'_> {
         (steady_range(all).len() + plays * all) as u64
     }
 
+    /// Returns the number of acts that [`Forecaster::steady_visits`] plays.
+    pub(super) fn steady_acts(&self) -> u64 {
+        let all = self.load.acts.len();
+        (steady_range(all).len() + all) as u64
+    }
+
     pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
         let forecast = self.played(candidate)?;
         go_on(self.cancel).map(|()| forecast)
+    }
+
+    /// Returns the visits of a copy of this policy under another name. The page sets of a copy begin in their
+    /// steady state, also if the policy is that of the recorded kernel.
+    pub(super) fn steady_visits(&self, candidate: &Candidate) -> Result<u64, ReplayError> {
+        let mut copy = *candidate;
+        copy.policy.name = "copy";
+        let machine = self.machine_of(&copy)?;
+        let mut sets = self.steady(&machine, &copy)?;
+        self.play_window(&mut sets, None)?;
+        go_on(self.cancel).map(|()| sets.totals().visits())
     }
 
     fn played(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {

@@ -107,6 +107,10 @@ pub struct Replay {
     /// not known, if the recording does not show the kernel's visits, or if the replay is for a different
     /// machine.
     pub own: Option<Outcome>,
+    /// Visits of the recorded kernel's policy if its page sets begin in their steady state, as page sets of
+    /// other policies do. `None` without an own row, or if no row is of another policy or setting.
+    #[serde(skip)]
+    pub own_steady_visits: Option<u64>,
     /// One row for each candidate, in the order of [`ReplayOptions::candidates`].
     pub outcomes: Vec<Outcome>,
     /// Warnings in words. For example, facts that the recording lacks, and the part of the recording that is
@@ -143,6 +147,17 @@ impl Replay {
     #[must_use]
     pub fn own_beside(&self) -> Option<String> {
         self.own_off_percent().map(visits_beside)
+    }
+
+    /// The visits that rows of other policies should be compared with, if this number differs by more than 25
+    /// % from the own row's visits: see [`own_steady_visits`](Self::own_steady_visits).
+    #[must_use]
+    pub fn steady_base(&self) -> Option<u64> {
+        let own = self.own.as_ref()?.visits();
+        self.own_steady_visits.filter(|steady| {
+            let (low, high) = (own.min(*steady) + 1, own.max(*steady) + 1);
+            high >= FEW_VISITS && 4 * high > 5 * low
+        })
     }
 
     /// Whether the own row differs so much from the recorded kernel that forecasts cannot be trusted. With
@@ -325,7 +340,7 @@ impl Played {
         let shows_kernel = recorded.has(needs::VISITS);
         let own = policy.filter(|_| shows_kernel).map(Candidate::from);
         let (plays, room) = room(&prepared);
-        type Forecasts = (Option<(Candidate, Forecast)>, Vec<(Kind, Forecast)>);
+        type Forecasts = (Option<(Candidate, Forecast)>, Option<u64>, Vec<(Kind, Forecast)>);
         let on_few = |work: &mut (dyn FnMut() -> Result<Forecasts, ReplayError> + Send)| match plays {
             Some(plays) => match rayon::ThreadPoolBuilder::new().num_threads(plays).build() {
                 Ok(pool) => pool.install(work),
@@ -334,7 +349,7 @@ impl Played {
             },
             None => work(),
         };
-        let (own, forecasts) = on_few(&mut || {
+        let (own, own_steady_visits, forecasts) = on_few(&mut || {
             // Play candidates with the same deciding facts (`Deciding`) only once.
             let mut groups: Vec<(Candidate, Vec<usize>)> = Vec::new();
             let deciding = options.candidates.iter().map(|candidate| forecaster.deciding(candidate));
@@ -350,8 +365,13 @@ impl Played {
                 own.as_ref().is_some_and(|own| kind == Kind::Recorded && own.policy == candidate.policy)
             };
             let played = groups.iter().map(|(candidate, _)| candidate).filter(|candidate| !is_own(candidate));
-            all.store(own.iter().chain(played).map(|candidate| forecaster.acts(candidate)).sum(), Relaxed);
+            let has_others = groups.iter().any(|(candidate, _)| !is_own(candidate));
+            let own_beside_others = own.as_ref().filter(|_| has_others);
+            let steady_acts = own_beside_others.map_or(0, |_| forecaster.steady_acts());
+            let acts: u64 = own.iter().chain(played).map(|candidate| forecaster.acts(candidate)).sum();
+            all.store(acts + steady_acts, Relaxed);
             let own_forecast = own.as_ref().map(|own| forecaster.forecast(own)).transpose()?;
+            let own_steady = own_beside_others.map(|own| forecaster.steady_visits(own)).transpose()?;
             let played = groups.into_par_iter().map(|(candidate, members)| {
                 let kind = forecaster.kind(&candidate);
                 let forecast = match &own_forecast {
@@ -365,7 +385,7 @@ impl Played {
             let mut forecasts: Vec<_> = played.into_iter().flatten().collect();
             forecasts.sort_by_key(|(at, _)| *at);
             let forecasts = forecasts.into_iter().map(|(_, forecast)| forecast).collect();
-            Ok((own.zip(own_forecast), forecasts))
+            Ok((own.zip(own_forecast), own_steady, forecasts))
         })?;
         // Several threads report, so the last report before this one may not have the largest number.
         progress(Stage::Played(all.load(Relaxed), all.load(Relaxed)));
@@ -392,6 +412,7 @@ impl Played {
             window,
             kernel_itself,
             own,
+            own_steady_visits,
             outcomes: Vec::new(),
             warnings: Vec::new(),
             room,

@@ -190,6 +190,23 @@ fn outcome<'r>(replay: &'r Replay, policy: &str) -> &'r Outcome {
     replay.outcomes.iter().find(|outcome| outcome.policy == policy).unwrap()
 }
 
+/// The page sets of the own row begin with the recorded contents, and the page sets of other rows in their
+/// steady state. A copy of the recorded policy under another name shows what this difference is worth.
+#[test]
+fn a_copy_of_the_recorded_policy_makes_the_visits_that_other_rows_are_compared_with() {
+    let own = *Policy::named("linux-6.18").unwrap();
+    let mut copy = own;
+    copy.name = "copy";
+    let name = "traces/k618_2c_hackbench_sock.pgtrace";
+    let replay = replayed(name, &[own, copy]);
+    let visits = outcome(&replay, "copy").visits();
+    assert_eq!(replay.own_steady_visits, Some(visits));
+    let own_visits = outcome(&replay, "linux-6.18").visits();
+    assert!(4 * own_visits > 5 * visits, "{own_visits} and {visits} differ enough for a note");
+    assert_eq!(replay.steady_base(), Some(visits));
+    assert_eq!(replayed(name, &[own]).own_steady_visits, None, "no other row, no further play");
+}
+
 /// Tests the directions that the series' tables show for a kernel build on a socket with 112 CPUs. Each CPU's
 /// share of the watermark is small on such a socket.
 #[test]
