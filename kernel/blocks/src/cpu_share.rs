@@ -400,8 +400,8 @@ impl BlockCounters {
 counters! {
     /// Pageblocks in part use that a CPU reserved.
     adopted,
-    /// How often a CPU took one or more whole pageblocks from the zone. Takes at an address and takes of
-    /// contiguous frames are not counted.
+    /// How often a CPU took one or more whole pageblocks from the zone: for a request, or to take them out of
+    /// service. A take of contiguous frames counts each whole pageblock.
     claimed,
     /// How often a CPU returned one or more whole pageblocks to the zone. A pageblock in a stock is not
     /// counted until the stock returns it.

@@ -3,6 +3,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use pageset_blocks::{BlockAllocator, TableCounts, TableMemory, Tables, table_memory};
@@ -49,6 +50,8 @@ const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 const FRAMES: u64 = 4096;
 const BLOCKS: usize = 8;
+/// Frames that are added after the allocator was built.
+const HOLE: Range<u64> = 1000..1100;
 
 /// A kernel's static tables.
 static MEMORY: Mutex<table_memory!(COUNTS)> = Mutex::new(TableMemory::new());
@@ -99,6 +102,22 @@ fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>])
     allocator.free_range(CPU, start..start + 10).expect("allocated above");
     allocator.free_range(CPU, start + 20..start + 77).expect("allocated above");
     allocator.drain_all();
+    allocator.add_memory(CPU, HOLE).expect("the frames are a hole");
+    let start = allocator.alloc_contiguous(CPU, 1536, 512, &request(0)).expect("memory enough").0;
+    allocator.split_at(CPU, Pfn(start + 700)).expect("allocated above");
+    allocator.free_range(CPU, start..start + 1536).expect("allocated above");
+    let range = || (600..1300).map(Pfn);
+    allocator.alloc_range(CPU, 600..1300, &request(0)).expect("all memory is free");
+    allocator.split_range(CPU, 600..1300).expect("allocated above");
+    assert_eq!(allocator.free_many(OTHER, Order::ZERO, range()), 0);
+    let (mut huge, mut count) = ([Pfn(0); 3], 0);
+    let taken = allocator.alloc_pageblocks(CPU, &request(9), huge.len(), |pfn| {
+        huge[count] = pfn;
+        count += 1;
+    });
+    assert_eq!(taken, huge.len());
+    assert_eq!(allocator.free_many(CPU, order(9), huge.into_iter()), 0);
+    allocator.drain_all();
     allocator.alloc_at(CPU, Pfn(1024), &request(5)).expect("all memory is free");
     allocator.free(CPU, Pfn(1024), order(5)).expect("allocated above");
     allocator.isolate_pageblock(CPU, Pfn(3000)).expect("it exists");
@@ -133,7 +152,7 @@ fn static_tables_take_no_room_in_the_image() {
 #[test]
 fn in_statics_no_operation_asks_the_heap() {
     let mut held = vec![None; FRAMES as usize];
-    let regions = [0..FRAMES];
+    let regions = [0..HOLE.start, HOLE.end..FRAMES];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
     let nodes = [NodeId(0); 2];
     let config = Config::new(&zones, &nodes);
@@ -174,7 +193,7 @@ fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) ->
 #[test]
 fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
     let mut held = vec![None; FRAMES as usize];
-    let regions = [0..FRAMES];
+    let regions = [0..HOLE.start, HOLE.end..FRAMES];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
     let config = Config::new(&zones, &[NodeId(0); 2]);
     let allocator = each_request_refused(|| BlockAllocator::new(&config, Tables::on_heap(&config)?));

@@ -244,3 +244,108 @@ impl fmt::Display for ConfigError {
 }
 
 impl core::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString as _;
+
+    use super::*;
+
+    /// Tests the text of each variant of an error. If a new variant has no line here, the `match` does not
+    /// compile.
+    macro_rules! texts {
+        ($error:ident: $($variant:ident: $value:expr, $text:expr;)*) => {
+            $({
+                let error: $error = $value;
+                assert!(matches!(error, $error::$variant { .. }), "{error:?} has the text of another variant");
+                assert_eq!(error.to_string(), $text);
+            })*
+            let _is_complete = |error| match error {
+                $($error::$variant { .. } => (),)*
+            };
+        };
+    }
+
+    const PFN: Pfn = Pfn(0x1234);
+
+    fn order(order: u8) -> Order {
+        Order::new(order).unwrap()
+    }
+
+    #[test]
+    fn allocation_errors_say_what_is_wrong() {
+        use AllocError::*;
+        texts! { AllocError:
+            OutOfMemory: OutOfMemory { order: order(4) },
+                "out of memory: no block of order 4 above the watermark in any eligible zone";
+            NoEligibleZone: NoEligibleZone, "no zone satisfies the request's address limit and node";
+            BadCpu: BadCpu(CpuId(9)), "CPU 9 does not exist";
+            BadType: BadType(MigrateType::Cma), "CMA memory cannot be asked for";
+            BulkOrder: BulkOrder(order(3)), "the bulk interface allocates single pages, not order 3";
+            NotFree: NotFree(PFN), "frame 0x1234 is not free";
+            Foreign: Foreign(PFN), "frame 0x1234 lies in no zone of this allocator";
+            Misaligned: Misaligned(PFN, order(5)), "frame 0x1234 is not aligned to a block of order 5";
+            BadCount: BadCount(0), "cannot allocate 0 contiguous frames: use 1 to 1024";
+            BadAlign: BadAlign(3), "3 frames are no alignment: use a power of two";
+        }
+    }
+
+    #[test]
+    fn free_errors_say_what_is_wrong() {
+        use FreeError::*;
+        texts! { FreeError:
+            DoubleFree: DoubleFree(PFN), "double free of frame 0x1234";
+            WrongOrder: WrongOrder { pfn: PFN, given: order(2), allocated: order(3) },
+                "frame 0x1234 freed as order 2 but allocated as order 3";
+            NotABlock: NotABlock(PFN), "frame 0x1234 is inside a block, not at its start";
+            Foreign: Foreign(PFN), "frame 0x1234 lies in no zone of this allocator";
+            Leaked: Leaked(PFN), "frame 0x1234 is out of service: it was marked bad or found corrupted";
+            Busy: Busy(PFN), "the pageblock of frame 0x1234 is being changed: free it again";
+            NoRoom: NoRoom(PFN), "frame 0x1234 stays in service: too many pageblocks have bad frames";
+            BadRange: BadRange(Pfn(10), Pfn(5)),
+                "frames 0xa to 0x5 are no range: the end must be above the start";
+            BadCpu: BadCpu(CpuId(9)), "CPU 9 does not exist";
+        }
+    }
+
+    #[test]
+    fn configuration_errors_say_what_is_wrong() {
+        use ConfigError::*;
+        texts! { ConfigError:
+            TableLength: TableLength("cpus", 4), "the cpus table has the wrong length: it needs 4 entries";
+            NoZones: NoZones, "an allocator needs at least one zone";
+            BadZoneSpan: BadZoneSpan(1), "zone 1 spans no frames, or too many";
+            ZonesOverlap: ZonesOverlap(0, 1),
+                "zones 0 and 1 overlap, or are not in ascending order of node, kind and first frame";
+            BadRegion: BadRegion { zone: 2, region: 7, why: RegionFault::OutsideZone },
+                "region 7 of zone 2 lies outside the zone's span";
+            BadNode: BadNode(300), "node 300 is too high: nodes are 0 to 255";
+            NoCpus: NoCpus, "an allocator needs at least one CPU";
+            BadDistances: BadDistances(9), "the distances of nodes must be a square matrix of 9 entries";
+            BadFraction: BadFraction(5), "percpu_pagelist_high_fraction must be 0 or at least 8, not 5";
+            BadCpu: BadCpu(7), "CPU 7 does not exist";
+            BadZone: BadZone(ZoneId(3)), "zone 3 does not exist";
+            Foreign: Foreign(PFN), "frame 0x1234 lies in no zone of this allocator";
+            AlreadyIsolated: AlreadyIsolated(PFN), "the pageblock of frame 0x1234 is isolated already";
+            NotIsolated: NotIsolated(PFN), "the pageblock of frame 0x1234 is not isolated";
+            AlreadyManaged: AlreadyManaged(PFN), "frame 0x1234 is the allocator's already";
+            BadType: BadType(MigrateType::Isolate), "a pageblock in service cannot be Isolate";
+            BadRange: BadRange(Pfn(10), Pfn(5)),
+                "frames 0xa to 0x5 are no range: the end must be above the start";
+            OutOfMemory: OutOfMemory(4096), "out of memory: no 4096 bytes for a table";
+            NeedsLab: NeedsLab("counting"),
+                "the policy's rule `counting` needs the feature `lab` of pageset-core";
+        }
+    }
+
+    #[test]
+    fn faults_of_regions_say_what_is_wrong() {
+        use RegionFault::*;
+        texts! { RegionFault:
+            NoFrames: NoFrames, "has no frames: it is empty, or its end lies before its start";
+            OutsideZone: OutsideZone, "lies outside the zone's span";
+            OverlapsPrevious: OverlapsPrevious,
+                "begins before the end of the region in front of it: regions are ascending and do not overlap";
+        }
+    }
+}

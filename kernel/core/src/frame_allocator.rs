@@ -87,8 +87,11 @@ pub trait FrameAllocator {
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds. Otherwise the same
-    /// errors as [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds.
+    /// [`AllocError::NotFree`] if another CPU marks a frame of the new block bad before this call returns.
+    /// The error is the same if another caller frees a frame of the new block by mistake. The other frames of
+    /// the block then stay in use, because another owner may already have them. Otherwise the same errors as
+    /// [`alloc`](Self::alloc).
     fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         alloc_cut(self, cpu, frames, &Request { order, ..*request })
@@ -143,12 +146,21 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
 ) -> Result<Pfn, AllocError> {
     let pfn = allocator.alloc(cpu, request)?;
     let surplus = pfn.0 + frames..pfn.0 + u64::from(request.order.frames());
-    if !surplus.is_empty() {
-        // An error means that another caller freed this block by mistake, or marked one of its frames bad,
-        // before this allocator handed the block out. The block is then free or out of service.
-        allocator.free_range(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))?;
+    if surplus.is_empty() {
+        return Ok(pfn);
     }
-    Ok(pfn)
+    let Err(error) = allocator.free_range(cpu, surplus.clone()) else { return Ok(pfn) };
+    if let FreeError::Leaked(bad) = error {
+        // Race: another CPU marked a frame of the block bad, maybe after this call had freed the frames
+        // before `bad`. The other frames still belong to this call. It frees them one by one, because some of
+        // them may be out of service too.
+        for frame in (pfn.0..surplus.start).chain(bad.0.max(surplus.start)..surplus.end) {
+            allocator.free_range(cpu, frame..frame + 1).ok();
+        }
+    }
+    // After another error, frames that are in use stay in use. Another caller freed a part of the block by
+    // mistake, so these frames may belong to a new owner.
+    Err(AllocError::NotFree(pfn))
 }
 
 /// The use of memory, in frames, and how often CPUs have touched shared data since the allocator was built.

@@ -10,7 +10,8 @@ use std::cell::Cell;
 use host::{Allocator, build, order};
 use pageset_core::{
     BelowHighMark, CacheSlice, Config, ConfigError, CpuId, MigrateType, NodeId, Order, POLICIES,
-    PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
+    PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, Watermarks, ZoneConfig, ZoneId,
+    ZoneKind,
 };
 
 /// The system's heap, which also counts each thread's requests for memory. A test can make the heap refuse
@@ -93,6 +94,20 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.drain_all(CPU).expect("it exists");
     allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
     allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
+    allocator.add_memory(CPU, 1000..2000).expect("the frames are a hole");
+    for (frames, align) in [(77, 1), (3000, 512)] {
+        let start = allocator.alloc_contiguous(CPU, frames, align, &ordinary).expect("memory enough").0;
+        allocator.free_range(CPU, start..start + frames).expect("allocated above");
+        allocator.drain_all(CPU).expect("it exists");
+    }
+    allocator.alloc_range(CPU, 8192..9999, &ordinary).expect("all memory is free");
+    assert!(allocator.alloc_range(CPU, 8000..8193, &ordinary).is_err());
+    allocator.split_range(CPU, 8200..9300).expect("allocated above");
+    allocator.mark_bad(OTHER, Pfn(9000)).expect("it is in use");
+    assert!(allocator.free(CPU, Pfn(9000), Order::ZERO).is_err());
+    allocator.free_range(CPU, 8192..9000).expect("allocated above");
+    allocator.free_range(CPU, 9001..9999).expect("allocated above");
+    allocator.mark_bad(CPU, Pfn(12_345)).expect("it is free");
     // Drain before the isolation of a pageblock. A later drain could merge a block with the pageblock of
     // frame 5000, and so change the type of this pageblock.
     allocator.drain_all(CPU).expect("it exists");
@@ -111,10 +126,11 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.set_min_free_kbytes(256);
     allocator.set_watermark_scale_factor(20);
     allocator.set_watermark_boost_factor(15_000);
+    allocator.set_watermarks(ZoneId(0), Watermarks { min: 10, low: 20, high: 30 }).expect("it exists");
     allocator.end_boost(CPU, ZoneId(0), 512).expect("it exists");
     allocator.drain_cpu(CPU, OTHER).expect("it exists");
     allocator.drain_zone(CPU, ZoneId(0)).expect("it exists");
-    allocator.validate().expect("nothing broke");
+    assert_eq!(allocator.validate().expect("nothing broke").leaked, 2);
     let free: u64 = allocator.zones().map(|zone| zone.free).sum();
     assert!(free > 0 && allocator.counters().pgalloc > 0 && allocator.cached_pages() == 0);
     assert!(allocator.pageset_info(ZoneId(0), CPU).is_some());

@@ -99,8 +99,8 @@ stats! {
     prefault_wasted,
     /// Frames that the task took from its CPU's stack of cleared frames.
     prezeroed,
-    /// How often the frame allocator refused to take blocks back. A number above 0 means a bug, which `check`
-    /// finds too.
+    /// How often the frame allocator refused to take blocks back. A batch counts once, however many of its
+    /// blocks the allocator refused. A number above 0 means a bug, which `check` finds too.
     refused_frees,
     /// Nanoseconds that the task spent in the frame allocator to get blocks for pages. 0 if
     /// [`World::TIMED`](crate::World::TIMED) is `false`.
@@ -108,7 +108,8 @@ stats! {
     /// Nanoseconds that the task spent to clear pages. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
     zero_ns,
     /// Nanoseconds that faults of the task spent to change page-table words, with the waits for locks.
-    /// Changes that failed do not count, and changes for gangs, runs and reclaimed pages do not count. 0 if
+    /// Changes that failed do not count. Changes for gangs, runs and reclaimed pages do not count, and
+    /// neither do changes that make a page writable without a copy. 0 if
     /// [`World::TIMED`](crate::World::TIMED) is `false`.
     install_ns,
 }

@@ -1,33 +1,34 @@
 //! `pageset stat` shows the contents of a recording.
 //!
-//! `sections` turns a survey into tables, and `document` turns the survey into JSON. `counts` turns a
-//! recording of counts into tables. `fleet` prints a line for each of many recordings.
+//! `sections` turns a survey into tables. `counts` turns a recording of counts into tables. `fleet` prints a
+//! line for each of many recordings.
 
 pub(crate) mod args;
 mod counts;
-mod document;
 mod fleet;
-mod percent;
 mod sections;
 mod warnings;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_replay::{Survey, SurveyOptions, survey};
+use pageset_replay::sites::Sites;
+use pageset_replay::who::Who;
+use pageset_replay::{Bursts, Cpus, Kernel, Lifetimes, Orders, Survey, SurveyOptions, ZoneSurvey, survey};
 use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Table, json_document};
-use pageset_trace::TraceReader as _;
+use pageset_trace::{Counts, EventKind, TraceInfo, TraceReader as _};
+use serde::Serialize;
 
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{LayoutOrigin, LayoutSummary};
-use crate::origin;
+use crate::origin::{self, TraceDocument};
 use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::stat::args::StatArgs;
-use document::StatDocument;
 pub(crate) use sections::{Section, duration, sections};
 use warnings::warnings;
 
@@ -95,6 +96,60 @@ fn write(
         }
     }
     Ok(())
+}
+
+/// The contents of one recording as JSON. Keys are stable. Times are in nanoseconds, sizes in pages.
+#[derive(Serialize)]
+struct StatDocument<'a> {
+    trace: TraceDocument,
+    /// Number of events of each tracepoint.
+    events: BTreeMap<&'static str, u64>,
+    /// Tracepoints that were perhaps not recorded. Figures that need their events are `null`.
+    not_recorded: Vec<&'static str>,
+    orders: &'a Orders,
+    cpus: &'a Cpus,
+    lifetimes: Option<&'a Lifetimes>,
+    bursts: Option<&'a Bursts>,
+    kernel: &'a Kernel,
+    /// The numbers of a recording of counts, which has no events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<&'a Counts>,
+    /// The load by process and by control group, and the recorded command's part. Absent if the recording
+    /// does not distinguish tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    who: Option<Who>,
+    /// Call sites, and locks other than zone locks that CPUs waited for. Absent if the recording has no call
+    /// chains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sites: Option<Sites>,
+    zones: &'a [ZoneSurvey],
+    warnings: Vec<String>,
+    provenance: &'a Provenance,
+}
+
+impl<'a> StatDocument<'a> {
+    fn new(info: &'a TraceInfo, survey: &'a Survey, provenance: &'a Provenance) -> Self {
+        let seconds = survey.time.map(|time| time.seconds());
+        let machine = info.machine.clone().map(|machine| (machine, LayoutOrigin::Recorded));
+        let events = survey.kinds.iter().filter(|(_, count)| *count > 0);
+        let lacking = survey.recorded.lacking(&EventKind::ALL);
+        Self {
+            trace: TraceDocument::new(info, survey.events, seconds, survey.lost, machine.as_ref()),
+            events: events.map(|(kind, count)| (kind.name(), *count)).collect(),
+            not_recorded: lacking.into_iter().map(EventKind::name).collect(),
+            orders: &survey.orders,
+            cpus: &survey.cpus,
+            lifetimes: survey.lifetimes.as_ref(),
+            bursts: survey.bursts.as_ref(),
+            kernel: &survey.kernel,
+            counts: info.counts.as_ref(),
+            who: Who::new(info, survey),
+            sites: Sites::new(info, survey),
+            zones: &survey.zones,
+            warnings: warnings(info, survey),
+            provenance,
+        }
+    }
 }
 
 /// All sections as one table with a row for each number, because a CSV file cannot contain tables of

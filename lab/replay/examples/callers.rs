@@ -5,7 +5,7 @@
 
 use std::{error::Error, path::Path};
 
-use pageset_replay::{SurveyOptions, ZoneLocks, survey};
+use pageset_replay::{SurveyOptions, ZoneLockWaits, survey};
 use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader, open};
 
 /// A recording without its call chains.
@@ -32,8 +32,13 @@ impl TraceReader for WithoutChains {
     }
 }
 
-fn zone_locks(reader: &mut dyn TraceReader) -> Result<ZoneLocks, TraceError> {
-    Ok(survey(reader, &SurveyOptions::default(), |_| ())?.kernel.zone_locks)
+fn zone_lock_waits(reader: &mut dyn TraceReader) -> Result<ZoneLockWaits, Box<dyn Error>> {
+    let survey = survey(reader, &SurveyOptions::default(), |_| ())?;
+    survey
+        .kernel
+        .zone_locks
+        .waits
+        .ok_or_else(|| "a recording does not have all events of `pageset record`".into())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,9 +46,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("|---|---:|---:|---:|---:|");
     for name in std::env::args().skip(1) {
         let path = Path::new(&name);
-        let known = zone_locks(open(path)?.as_mut())?;
-        let inferred = zone_locks(&mut WithoutChains(open(path)?))?;
-        let us = |locks: &ZoneLocks| locks.wait_ns / 1000;
+        let known = zone_lock_waits(open(path)?.as_mut())?;
+        let inferred = zone_lock_waits(&mut WithoutChains(open(path)?))?;
+        let us = |found: &ZoneLockWaits| found.wait_ns / 1000;
         let (known_us, inferred_us) = (us(&known), us(&inferred));
         println!("| {name} | {} | {known_us} | {} | {inferred_us} |", known.waits, inferred.waits);
     }

@@ -64,9 +64,10 @@ pub use replay::{
 };
 pub use stretch::{OneSetting, untimed};
 pub use survey::{
-    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Extent, Group, GroupName, Kernel, KernelCounter,
-    Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, OtherLock, PagesetState, Runs, Survey, SurveyOptions,
-    TYPE_COLUMNS, TaskShare, TaskTotals, Timeline, Who, ZoneLocks, ZoneState, ZoneSurvey, survey, timeline,
+    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Extent, Group, GroupName, Kernel, Lifetimes,
+    Log2Counts, MATRIX_CPUS_MAX, OrderBlocks, Orders, OtherLock, PagesetState, Runs, Survey, SurveyOptions,
+    TYPE_COLUMNS, TaskShare, TaskTotals, Timeline, WaitSum, Who, ZoneLockWaits, ZoneLocks, ZoneState,
+    ZoneSurvey, survey, timeline, type_key, type_names,
 };
 pub use verify::{
     Class, Decays, Drains, ExplainRequest, Explanation, Fetches, Fit, Mismatches, Mode, PassedOver, Refills,

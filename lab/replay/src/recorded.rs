@@ -106,6 +106,12 @@ impl RecordedKinds {
         Ok(Self::new(reader.info(), &counts))
     }
 
+    /// All kinds were recorded.
+    #[cfg(test)]
+    pub(crate) const fn all() -> Self {
+        Self([Recorded::Yes; EventKind::COUNT])
+    }
+
     /// Whether events of this kind were recorded.
     #[must_use]
     pub const fn of(&self, kind: EventKind) -> Recorded {

@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use pageset_trace::{CallSites, Counts, LockName, TraceInfo};
 use serde::Serialize;
 
-use crate::Survey;
-use crate::recorded::needs;
 use crate::who::{VISITS_MIN, percent};
+use crate::{Survey, ZoneLockWaits};
 
 /// Call sites and locks. A list is `None` if it was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,8 +59,8 @@ impl Sites {
     pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
         let found = match (&info.counts, &info.call_sites) {
             (Some(counts), _) => Self::of_counts(counts),
-            (None, Some(names)) if survey.recorded.has(needs::ZONE_WAITS) => Self::of_events(names, survey),
-            (None, _) => return None,
+            (None, Some(names)) => Self::of_events(names, survey.kernel.zone_locks.waits.as_ref()?),
+            (None, None) => return None,
         };
         (found.call_sites.is_some() || found.other_locks.is_some()).then_some(found)
     }
@@ -88,8 +87,7 @@ impl Sites {
 
     /// Makes the call sites of a recording of events. A recording of events has call sites of waits but not
     /// of visits.
-    fn of_events(names: &CallSites, survey: &Survey) -> Self {
-        let locks = &survey.kernel.zone_locks;
+    fn of_events(names: &CallSites, locks: &ZoneLockWaits) -> Self {
         let mut sites: HashMap<Option<&str>, (u64, u64)> = HashMap::new();
         for (site, found) in &locks.sites {
             let function = site.and_then(|site| names.function(site));

@@ -9,6 +9,7 @@ use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
 use crate::ids::{BlockId, FrameId, each};
+use crate::row::ROW_FRAMES;
 use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -115,8 +116,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
-    /// [`AllocError::BadCount`] if no block is large enough. [`AllocError::NotFree`] if another caller freed
-    /// frames that this call had just taken.
+    /// [`AllocError::BadCount`] if no block is large enough. [`AllocError::NotFree`] if another CPU marks a
+    /// frame of the new block bad before this call returns. The error is the same if another caller frees a
+    /// frame of the new block by mistake. The other frames of the block then stay in use, because another
+    /// owner may already have them.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -131,8 +134,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(pfn)
     }
 
-    /// Frees the frames at the end of a block that the request did not ask for. This call owns these frames,
-    /// so no other CPU is changing them. An error means that another caller freed them by mistake.
+    /// Frees the frames at the end of a new block that the request did not ask for.
+    ///
+    /// Race: another CPU marks a frame of the block bad meanwhile. The frames that stay in service still
+    /// belong to this call, so it frees all of them. After another error, frames that are in use stay in use:
+    /// another caller freed a part of the block by mistake, so these frames may belong to a new owner.
     pub(super) fn free_surplus(
         &self,
         cpu: CpuId,
@@ -144,7 +150,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         if surplus.is_empty() {
             return Ok(());
         }
-        self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
+        let Err(error) = self.free_parts(cpu, surplus.clone()) else { return Ok(()) };
+        if let FreeError::Leaked(bad) = error {
+            // The call above has freed no frame of the bad frame's row, because a row is freed at once.
+            let rest = (bad.0 - bad.0 % ROW_FRAMES as u64).max(surplus.start);
+            for frame in (pfn.0..surplus.start).chain(rest..surplus.end) {
+                self.free_parts(cpu, frame..frame + 1).ok();
+            }
+        }
+        Err(AllocError::NotFree(pfn))
     }
 
     /// Frees the frames of a range, which may be whole blocks or parts of blocks. The rest of a block stays
@@ -386,4 +400,41 @@ fn for_each_part<A: Access>(
 /// Another zone may begin within the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
     (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
+}
+
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod tests {
+    use pageset_core::{Config, NodeId, ZoneConfig};
+
+    use super::*;
+    use crate::Tables;
+
+    /// Simulates another CPU that acts on frame 80 of a new block while this CPU frees the frames from 77 on.
+    #[track_caller]
+    fn check(act: impl Fn(&BlockAllocator<'_>, u64), allocated: u64, leaked: u64) {
+        let regions = [0..2048];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..2048, regions: &regions }];
+        let config = Config::new(&zones, &[NodeId(0); 2]);
+        let allocator = <BlockAllocator<'_>>::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+        let (cpu, order) = (CpuId(0), Order::new(7).unwrap());
+        let pfn = allocator.alloc(cpu, &Request::new(order)).unwrap();
+        allocator.split_at(cpu, Pfn(pfn.0 + 80)).unwrap();
+        act(&allocator, pfn.0 + 80);
+        assert_eq!(allocator.free_surplus(cpu, pfn, 77, order), Err(AllocError::NotFree(pfn)));
+        let census = allocator.validate().unwrap();
+        assert_eq!((census.allocated, census.leaked), (allocated, leaked));
+    }
+
+    /// A reader found this bug: the frames of the block that stayed in service were in use for ever.
+    #[test]
+    fn if_a_surplus_frame_is_marked_bad_meanwhile_the_rest_of_the_block_is_freed() {
+        // The block of 16 frames that begins at frame 80 goes out of service.
+        check(|allocator, pfn| allocator.mark_bad(CpuId(1), Pfn(pfn)).unwrap(), 0, 16);
+    }
+
+    #[test]
+    fn if_another_caller_frees_a_surplus_frame_by_mistake_no_other_frame_of_the_block_is_freed() {
+        check(|allocator, pfn| allocator.free_range(CpuId(1), pfn..pfn + 1).unwrap(), 127, 0);
+    }
 }

@@ -34,6 +34,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let claimed = if blocks == 2 { whole.remove_pair(block) } else { whole.remove(block) };
         if claimed {
             zone.remove_whole::<A>(blocks);
+            count::<A>(&self.share_at(zone.id, CpuId(0)).counters.claimed);
         }
         claimed
     }

@@ -45,14 +45,13 @@ fn between_fences<R>(order: Ordering, write: impl FnOnce() -> R) -> R {
 }
 
 macro_rules! sequential {
-    ($name:ident, $inner:ident, $value:ty) => {
+    ($name:ident, $value:ty) => {
         #[derive(Debug)]
-        pub(crate) struct $name(loom_atomic::$inner);
+        pub(crate) struct $name(loom_atomic::$name);
 
-        #[allow(dead_code, reason = "both have the same operations")]
         impl $name {
             pub(crate) fn new(value: $value) -> Self {
-                Self(loom_atomic::$inner::new(value))
+                Self(loom_atomic::$name::new(value))
             }
 
             pub(crate) fn load(&self, order: Ordering) -> $value {
@@ -62,10 +61,6 @@ macro_rules! sequential {
 
             pub(crate) fn store(&self, value: $value, order: Ordering) {
                 between_fences(order, || self.0.store(value, order));
-            }
-
-            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
-                between_fences(order, || self.0.swap(value, order))
             }
 
             pub(crate) fn compare_exchange(
@@ -84,25 +79,23 @@ macro_rules! sequential {
             }
 
             super::composed!($value);
-
-            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                between_fences(order, || self.0.fetch_add(value, order))
-            }
-
-            pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                between_fences(order, || self.0.fetch_sub(value, order))
-            }
-
-            pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                between_fences(order, || self.0.fetch_and(value, order))
-            }
-
-            pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                between_fences(order, || self.0.fetch_or(value, order))
-            }
         }
     };
 }
 
-sequential!(AtomicU32, AtomicU32, u32);
-sequential!(AtomicUsize, AtomicUsize, usize);
+sequential!(AtomicU32, u32);
+sequential!(AtomicUsize, usize);
+
+impl AtomicUsize {
+    pub(crate) fn fetch_add(&self, value: usize, order: Ordering) -> usize {
+        between_fences(order, || self.0.fetch_add(value, order))
+    }
+
+    pub(crate) fn fetch_and(&self, value: usize, order: Ordering) -> usize {
+        between_fences(order, || self.0.fetch_and(value, order))
+    }
+
+    pub(crate) fn fetch_or(&self, value: usize, order: Ordering) -> usize {
+        between_fences(order, || self.0.fetch_or(value, order))
+    }
+}

@@ -176,8 +176,7 @@ fn right_ends(pair: [Operation; 2]) -> BTreeSet<End> {
             }
         }
     });
-    let ends = ends.lock().expect("one thread").clone();
-    ends
+    ends.lock().expect("one thread").clone()
 }
 
 /// Runs a pair of operations on two threads, and checks each end.

@@ -158,3 +158,31 @@ fn pageblocks_that_come_back_to_the_zone_are_counted() {
     assert_eq!((counters.published, counters.closed), (4, 1), "the stock, and a pageblock of single frames");
     assert_eq!(counters.shared(), counters.adopted + counters.claimed + 4 + counters.settled);
 }
+
+/// A reader found this bug: no counter counted whole pageblocks that a CPU took at an address or for
+/// contiguous frames, so the counts that all CPUs share lacked these takes.
+#[test]
+fn whole_pageblocks_that_are_taken_at_a_place_are_counted() {
+    let allocator = plain(16 * 512, 2);
+    let mut taken = 0;
+    let mut took = |takes: usize| {
+        taken += takes;
+        let counters = allocator.counters();
+        assert_eq!(counters.claimed, taken);
+        assert_eq!(counters.shared(), counters.adopted + taken + counters.published + counters.settled);
+    };
+    allocator.alloc_at(CpuId(1), Pfn(0), &request(9, MOVABLE)).unwrap();
+    took(1);
+    allocator.alloc_at(CpuId(1), Pfn(1024), &request(10, MOVABLE)).unwrap();
+    took(1);
+    allocator.alloc_at(CpuId(1), Pfn(1024), &request(10, MOVABLE)).unwrap_err();
+    took(0);
+    allocator.alloc_at(CpuId(1), Pfn(600), &request(3, MOVABLE)).unwrap();
+    took(1);
+    allocator.alloc_at(CpuId(1), Pfn(800), &request(3, MOVABLE)).unwrap();
+    took(0);
+    allocator.alloc_range(CpuId(1), 2048..3000, &request(0, MOVABLE)).unwrap();
+    took(2);
+    allocator.alloc_contiguous(CpuId(1), 1536, 512, &request(0, MOVABLE)).unwrap();
+    took(3);
+}

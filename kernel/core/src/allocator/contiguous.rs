@@ -43,7 +43,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     ///
     /// # Errors
     /// [`AllocError::BadCount`] if `frames` is 0, [`AllocError::BadAlign`] if `align` is not a power of two.
-    /// Otherwise the errors of [`alloc`](Self::alloc).
+    /// Otherwise the errors of [`alloc_exact`](Self::alloc_exact).
     pub fn alloc_contiguous(
         &self,
         cpu: CpuId,

@@ -118,6 +118,10 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// of the caches. If a CPU's share is large, consecutive high-order frees drain a page set only if the
     /// page set holds at least a batch of pages.
     ///
+    /// The call compares the share with the batch of each page set. If [`add_memory`](Self::add_memory)
+    /// changes the batch later, the result of the comparison stays, as in Linux (spec §2.14). To compare
+    /// again, call `set_cache_slice` again.
+    ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn set_cache_slice(&self, cpu: CpuId, slice: CacheSlice) -> Result<(), ConfigError> {
@@ -151,6 +155,41 @@ impl CacheSlice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::LINUX_6_12;
+    use crate::{Config, Tables, ZoneConfig, ZoneId, ZoneKind};
+
+    struct Host;
+
+    impl Platform for Host {
+        type RawLock = parking_lot::RawMutex;
+        type Events = ();
+
+        fn events(&self) -> &() {
+            &()
+        }
+    }
+
+    /// Tests the specification's rule that a change of the batch leaves the result as it is (spec §2.14).
+    #[test]
+    fn a_new_batch_is_not_compared_until_the_slice_is_set_again() {
+        let regions = [0..4096];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..32_768, regions: &regions }];
+        let config = Config::new(&zones, &[NodeId(0)]).with_policy(LINUX_6_12);
+        let allocator = PageAllocator::new(Host, &config, Tables::on_heap(&config).unwrap()).unwrap();
+        let has = |batch| {
+            assert_eq!(allocator.pageset_info(ZoneId(0), CpuId(0)).map(|info| info.batch), Some(batch));
+            allocator.pagesets.of_zone(ZoneId(0))[0].with(|state| state.pcp.has_large_slice)
+        };
+        // Four pages are more than three batches of one page, and fewer than three batches of seven pages.
+        let slice = CacheSlice { all_kib: 16, last_level_kib: 16 };
+        allocator.set_cache_slice(CpuId(0), slice).unwrap();
+        assert!(has(1));
+        allocator.add_memory(CpuId(0), 4096..32_768).unwrap();
+        assert!(has(7), "the batch changed, and the result did not");
+        allocator.set_cache_slice(CpuId(0), slice).unwrap();
+        assert!(!has(7));
+    }
 
     /// Tests the specification's worked example E12.
     #[test]

@@ -95,8 +95,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds. Otherwise the same
-    /// errors as [`alloc`](Self::alloc).
+    /// The errors of [`FrameAllocator::alloc_exact`].
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         FrameAllocator::alloc_exact(self, cpu, frames, request)
     }

@@ -6,6 +6,7 @@ mod block_of;
 mod contiguous;
 mod decisions;
 mod errors;
+mod exact;
 mod examples;
 #[path = "../family/mod.rs"]
 mod family;

@@ -43,8 +43,9 @@ const FIGURES: [Figure; 6] = [
         of: |report_data| {
             let is_measured =
                 matches!(report_data.examined.advice.findings.waiting, Some(Waiting::Measured { .. }));
-            let wait_us = report_data.examined.survey.kernel.zone_locks.wait_ns / 1000;
-            per_second(report_data, Some(wait_us).filter(|_| is_measured))
+            let waits = report_data.examined.survey.kernel.zone_locks.waits.as_ref();
+            let wait_us = waits.map(|waits| waits.wait_ns / 1000);
+            per_second(report_data, wait_us.filter(|_| is_measured))
         },
     },
     HELD_SAMPLED,

@@ -26,7 +26,7 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     }
     let shown =
         busiest(&report_data.timeline, report_data.neighbours.iter().map(|group| group.cpus.len()).sum());
-    let active = report_data.examined.survey.cpus.active();
+    let active = report_data.examined.survey.cpus.each.len();
     if active > shown.len() {
         section.push(Part::Text(format!(
             "{active} CPUs have events. The {} CPUs with the most zone visits are drawn as lines; the map \

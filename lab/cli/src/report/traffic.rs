@@ -11,32 +11,29 @@ use crate::stat::{self, duration};
 pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     let survey = &report_data.examined.survey;
     let mut section = Section::new(heading);
-    if let Some(why) = survey.recorded.unsaid(needs::LOAD) {
+    let (Some(lifetimes), Some(bursts), Some(heat)) =
+        (&survey.lifetimes, &survey.bursts, matrix(report_data))
+    else {
+        let why = survey.recorded.unsaid(needs::LOAD).unwrap_or_default();
         section.push(Part::Text(format!("This recording does not say. {why}")));
         return section;
-    }
-    section.push(Part::Chart(Chart::Heat(matrix(report_data))));
-    if survey.cpus.beyond_matrix > 0 {
+    };
+    section.push(Part::Chart(Chart::Heat(heat)));
+    if let Some(beyond) = survey.cpus.beyond_matrix.filter(|blocks| *blocks > 0) {
         section.push(Part::Text(format!(
-            "The map does not show {} blocks, because a CPU's number is too large.",
-            survey.cpus.beyond_matrix
+            "The map does not show {beyond} blocks, because a CPU's number is too large."
         )));
     }
     let pages = |pages: u64| pages.to_string();
     section.push(Part::Bars(vec![
-        bars("Lifetimes, from allocation to free", "blocks", &survey.lifetimes.ns, duration),
+        bars("Lifetimes, from allocation to free", "blocks", &lifetimes.ns, duration),
         bars(
             "Runs of allocations on a CPU without a free, by pages",
             "runs",
-            &survey.bursts.allocations.pages,
+            &bursts.allocations.pages,
             pages,
         ),
-        bars(
-            "Runs of frees on a CPU without an allocation, by pages",
-            "runs",
-            &survey.bursts.frees.pages,
-            pages,
-        ),
+        bars("Runs of frees on a CPU without an allocation, by pages", "runs", &bursts.frees.pages, pages),
     ]));
     let all = stat::sections(&report_data.examined.info, survey);
     let orders = all.into_iter().find(|section| section.key == "orders");
@@ -48,21 +45,22 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
 }
 
 /// Draws a heat map of how many blocks each pair of allocating and freeing CPU has.
-fn matrix(report_data: &ReportData) -> Heat {
+fn matrix(report_data: &ReportData) -> Option<Heat> {
     let cpus = &report_data.examined.survey.cpus;
+    let matrix = cpus.matrix.as_ref()?;
     let rows = CpuRows::new(report_data);
     let row = |cpu: usize| -> Vec<u64> {
-        let Some(freed) = cpus.matrix.get(cpu).filter(|freed| !freed.is_empty()) else { return Vec::new() };
+        let Some(freed) = matrix.get(cpu).filter(|freed| !freed.is_empty()) else { return Vec::new() };
         let mut row: Vec<u64> =
             rows.cpus.iter().map(|by| freed.get(*by as usize).copied().unwrap_or(0)).collect();
         row.truncate(row.iter().rposition(|blocks| *blocks > 0).map_or(0, |last| last + 1));
         row
     };
-    Heat {
+    Some(Heat {
         title: "Blocks by the CPU that allocated them (down) and the CPU that freed them (across)".to_owned(),
         text: format!(
             "{} blocks were freed on the CPU that allocated them, {} on another.",
-            cpus.local_blocks, cpus.remote_blocks
+            cpus.local_blocks?, cpus.remote_blocks?
         ),
         row: "allocated on CPU".to_owned(),
         column: "freed on CPU".to_owned(),
@@ -71,7 +69,7 @@ fn matrix(report_data: &ReportData) -> Heat {
         span: None,
         columns: rows.names(),
         layers: vec![Layer { name: "blocks".to_owned(), unit: String::new(), cells: rows.cells(row) }],
-    }
+    })
 }
 
 fn bars(title: &str, unit: &str, counts: &Log2Counts, name: impl Fn(u64) -> String) -> Bars {

@@ -3,8 +3,7 @@
 use pageset_report::{Cell, Column, Row, Table, command_line};
 use pageset_trace::{Counts, HitEstimate, TraceInfo};
 
-use super::percent::percent;
-use super::sections::{Section, plain};
+use super::sections::{Section, percent, plain};
 use crate::source;
 
 pub(super) fn sections(info: &TraceInfo, counts: &Counts) -> Vec<Section> {

@@ -8,8 +8,7 @@ use pageset_replay::advise::{Evidence, findings};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Spread, Table};
 use pageset_trace::TraceReader as _;
 
-use super::document::StatDocument;
-use super::{provenance, surveyed};
+use super::{StatDocument, provenance, surveyed};
 use crate::fleet::{self, Fleet};
 use crate::invocation::Invocation;
 use crate::options::RowsFormat;

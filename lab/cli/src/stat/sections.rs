@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use pageset_core::MigrateType;
 use pageset_replay::recorded::needs;
 use pageset_replay::sites::Sites;
 use pageset_replay::who::Who;
-use pageset_replay::{Log2Counts, Survey, ZoneState};
+use pageset_replay::{
+    Bursts, CallerWaits, Cpus, Lifetimes, Log2Counts, OrderBlocks, Survey, ZoneState, type_key, type_names,
+};
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
-use pageset_trace::{EventKind, TraceInfo};
+use pageset_trace::TraceInfo;
 
 use super::counts;
-use super::percent::{kernel_hit_percent, percent};
 use crate::sites;
 use crate::source;
 use crate::who;
@@ -61,14 +61,15 @@ fn of_events(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
     ];
     let allocations = "Runs of allocations on a CPU without a free, in pages";
     let frees = "Runs of frees on a CPU without an allocation, in pages";
-    match survey.recorded.unsaid(needs::LOAD) {
-        None => sections.extend([
-            matrix(survey),
-            lifetimes(survey),
-            runs("allocation_runs", allocations, &survey.bursts.allocations),
-            runs("free_runs", frees, &survey.bursts.frees),
+    match (&survey.cpus.matrix, &survey.lifetimes, &survey.bursts) {
+        (Some(counts), Some(found), Some(bursts)) => sections.extend([
+            matrix(&survey.cpus, counts),
+            lifetimes(found),
+            runs("allocation_runs", allocations, &bursts.allocations),
+            runs("free_runs", frees, &bursts.frees),
         ]),
-        Some(why) => {
+        _ => {
+            let why = survey.recorded.unsaid(needs::LOAD).unwrap_or_default();
             for (key, title) in [
                 ("cpu_matrix", MATRIX),
                 ("lifetimes", LIFETIMES),
@@ -97,53 +98,41 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         title += &format!(": `{}`", command_line(&info.command));
     }
     let mut table = Table::new(title, columns);
-    let (orders, cpus, lifetimes) = (&survey.orders, &survey.cpus, &survey.lifetimes);
+    let (orders, cpus, lifetimes) = (&survey.orders, &survey.cpus, survey.lifetimes.as_ref());
     let seconds = survey.time.map(|time| time.seconds());
-    let freed = orders.freed_blocks();
-    let matched = cpus.local_blocks + cpus.remote_blocks;
-    let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
-    // A row's share is in the same unit (blocks or pages) as the row's count, and needs the same events.
-    let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
-        ("events", &[], survey.events.into(), None),
-        ("seconds", &[], Cell::real(seconds, 3), None),
-        ("CPUs with events", &[], (cpus.active() as u64).into(), None),
-        ("blocks allocated", allocations, orders.allocated_blocks().into(), None),
-        ("pages allocated", allocations, orders.allocated_pages().into(), None),
-        ("blocks freed", frees, freed.into(), None),
-        ("pages freed", frees, orders.freed_pages().into(), None),
-        (
-            "unmatched frees",
-            needs::LOAD,
-            lifetimes.unmatched_frees.into(),
-            percent(lifetimes.unmatched_frees, freed),
-        ),
-        ("remote frees", needs::LOAD, cpus.remote_blocks.into(), percent(cpus.remote_blocks, matched)),
-        (
-            "still allocated at the end",
-            needs::LOAD,
-            lifetimes.alive_at_end.into(),
-            percent(lifetimes.alive_at_end, orders.allocated_blocks()),
-        ),
-        ("allocations that failed", allocations, orders.failed.into(), None),
-        ("hits of the kernel's page sets", needs::REFILLS, Cell::Absent, kernel_hit_percent(survey)),
+    let unmatched = lifetimes.map(|lifetimes| lifetimes.unmatched_frees);
+    let alive = lifetimes.map(|lifetimes| lifetimes.alive_at_end);
+    let share = |part: Option<u64>, whole| part.zip(whole).and_then(|(part, whole)| percent(part, whole));
+    // A row's share is in the same unit (blocks or pages) as the row's count.
+    let rows: [(&str, Cell, Option<f64>); 12] = [
+        ("events", survey.events.into(), None),
+        ("seconds", Cell::real(seconds, 3), None),
+        ("CPUs with events", (cpus.each.len() as u64).into(), None),
+        ("blocks allocated", orders.allocated_blocks.into(), None),
+        ("pages allocated", orders.allocated_pages.into(), None),
+        ("blocks freed", orders.freed_blocks.into(), None),
+        ("pages freed", orders.freed_pages.into(), None),
+        ("unmatched frees", unmatched.into(), share(unmatched, orders.freed_blocks)),
+        ("remote frees", cpus.remote_blocks.into(), cpus.remote_percent),
+        ("still allocated at the end", alive.into(), share(alive, orders.allocated_blocks)),
+        ("allocations that failed", orders.failed.into(), None),
+        ("hits of the kernel's page sets", Cell::Absent, survey.kernel.hit_percent),
     ];
-    for (what, needed, value, share) in rows {
-        let known = survey.recorded.known(needed, [value, Cell::real(share, 2)]);
-        let [value, share] = known.unwrap_or([Cell::Absent, Cell::Absent]);
-        table.push(Row::new([what.into(), value, share]));
+    for (what, value, share) in rows {
+        table.push(Row::new([what.into(), value, Cell::real(share, 2)]));
     }
     for (count, what) in [
         (orders.impossible, "events with an impossible order or frame"),
-        (lifetimes.allocated_twice, "allocations of blocks in use (event of the free lost)"),
-        (lifetimes.not_followed, "allocations not followed, because the table of blocks was full"),
+        (survey.allocated_twice, "allocations of blocks in use (event of the free lost)"),
+        (survey.not_followed, "allocations not followed, because the table of blocks was full"),
     ] {
         if count > 0 {
             table.note(format!("{count} {what}."));
         }
     }
-    let allocated = info.pgalloc_delta.filter(|pages| *pages > 0 && survey.recorded.has(allocations));
-    if let Some(pages) = allocated {
-        let seen = orders.allocated_pages() + survey.kernel.bulk_pages_got;
+    let counted = info.pgalloc_delta.filter(|pages| *pages > 0);
+    if let (Some(pages), Some(allocated)) = (counted, orders.allocated_pages) {
+        let seen = allocated + survey.kernel.bulk_pages_got.unwrap_or(0);
         let share = seen as f64 / pages as f64 * 100.0;
         table.note(format!(
             "The kernel's own counter shows {pages} allocated pages; the events show {share:.1} % of this number."
@@ -161,19 +150,10 @@ fn events(survey: &Survey) -> Table {
     table
 }
 
-/// Names of the columns of [`pageset_replay::Orders::allocated`].
-pub(super) fn type_names() -> Vec<&'static str> {
-    MigrateType::ALL.iter().map(|migratetype| migratetype.name()).chain(["unknown"]).collect()
-}
-
-/// The key of a migratetype in JSON.
-pub(super) fn type_key(name: &str) -> String {
-    name.to_ascii_lowercase().replace(' ', "_")
-}
-
 fn orders(survey: &Survey) -> Table {
     let orders = &survey.orders;
-    let by_type = |column: usize| orders.allocated.iter().map(|types| types[column]).sum::<u64>();
+    let of_type = |order: &OrderBlocks, column: usize| order.allocated.map_or(0, |types| types[column]);
+    let by_type = |column: usize| orders.by_order.iter().map(|order| of_type(order, column)).sum::<u64>();
     let used: Vec<_> =
         type_names().into_iter().enumerate().filter(|(column, _)| by_type(*column) > 0).collect();
     let mut columns = vec![Column::count("order", "order")];
@@ -181,28 +161,23 @@ fn orders(survey: &Survey) -> Table {
     columns.push(Column::count("allocated", "allocated"));
     columns.push(Column::count("freed", "freed"));
     let mut table = Table::new("Blocks allocated, by order and migratetype; blocks freed, by order", columns);
-    for (order, types) in orders.allocated.iter().enumerate() {
-        let (allocated, freed) = (types.iter().sum::<u64>(), orders.freed[order]);
-        if allocated + freed == 0 {
-            continue;
-        }
-        let known = |needed, count: u64| Cell::from(survey.recorded.known(needed, count));
-        let counts = used.iter().map(|(column, _)| Cell::from(types[*column]));
-        let sums = [known(needs::ALLOCATIONS, allocated), known(needs::FREES, freed)];
-        table.push(Row::new(std::iter::once(Cell::from(order as u64)).chain(counts).chain(sums)));
+    for blocks in &orders.by_order {
+        let counts = used.iter().map(|(column, _)| Cell::from(of_type(blocks, *column)));
+        let sums = [blocks.allocated_blocks(), blocks.freed].map(Cell::from);
+        table.push(Row::new(std::iter::once(Cell::from(blocks.order as u64)).chain(counts).chain(sums)));
     }
-    if orders.freed_in_batches > 0 {
-        table.note(format!("{} of the freed blocks were freed in batches.", orders.freed_in_batches));
+    if let Some(batched) = orders.freed_in_batches.filter(|blocks| *blocks > 0) {
+        table.note(format!("{batched} of the freed blocks were freed in batches."));
     }
     table
 }
 
 /// The number of blocks for each pair of allocating and freeing CPU, for the drawing and for the formats that
 /// programs read.
-pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
-    let counts = &survey.cpus.matrix;
+fn cpu_matrix(cpus: &Cpus, counts: &[Vec<u64>]) -> Matrix {
+    let with_events = cpus.each.last().map_or(0, |last| last.cpu + 1);
     let widest = counts.iter().map(Vec::len).max().unwrap_or(0);
-    let cpus = widest.max(counts.len()).max(survey.cpus.each.len().min(pageset_replay::MATRIX_CPUS_MAX));
+    let cpus = widest.max(counts.len()).max(with_events.min(pageset_replay::MATRIX_CPUS_MAX));
     let mut matrix = Matrix::new("allocating CPU", cpus, "freeing CPU", cpus, "blocks");
     for (from, row) in counts.iter().enumerate() {
         for (to, count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -212,23 +187,23 @@ pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
     matrix
 }
 
-fn matrix(survey: &Survey) -> Section {
-    let matrix = cpu_matrix(survey);
-    let cpus = &survey.cpus;
+fn matrix(cpus: &Cpus, counts: &[Vec<u64>]) -> Section {
+    let matrix = cpu_matrix(cpus, counts);
     let mut table = matrix.to_table(MATRIX);
-    let matched = cpus.local_blocks + cpus.remote_blocks;
-    if let Some(share) = percent(cpus.remote_blocks, matched) {
+    let blocks = cpus.local_blocks.zip(cpus.remote_blocks);
+    let pages = cpus.local_pages.zip(cpus.remote_pages);
+    if let (Some(share), Some((local, remote)), Some((local_pages, remote_pages))) =
+        (cpus.remote_percent, blocks, pages)
+    {
         table.note(format!(
-            "Freed by another CPU: {} of {matched} blocks ({share:.1} %), {} of {} pages.",
-            cpus.remote_blocks,
-            cpus.remote_pages,
-            cpus.local_pages + cpus.remote_pages
+            "Freed by another CPU: {remote} of {} blocks ({share:.1} %), {remote_pages} of {} pages.",
+            local + remote,
+            local_pages + remote_pages
         ));
     }
-    if cpus.beyond_matrix > 0 {
+    if let Some(beyond) = cpus.beyond_matrix.filter(|blocks| *blocks > 0) {
         table.note(format!(
-            "Blocks that are not in the matrix, because a CPU's number is too large: {}.",
-            cpus.beyond_matrix
+            "Blocks that are not in the matrix, because a CPU's number is too large: {beyond}."
         ));
     }
     Section { key: "cpu_matrix", keys: 2, table, drawing: Some(matrix.to_string()) }
@@ -240,8 +215,7 @@ fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section 
     Section { key, keys: 2, table: histogram.to_table(title), drawing: Some(histogram.to_string()) }
 }
 
-fn lifetimes(survey: &Survey) -> Section {
-    let lifetimes = &survey.lifetimes;
+fn lifetimes(lifetimes: &Lifetimes) -> Section {
     let mut section = distribution("lifetimes", LIFETIMES, &lifetimes.ns);
     if let Some((half, most)) = lifetimes.ns.percentile_at_most(50).zip(lifetimes.ns.percentile_at_most(90)) {
         section.table.note(format!(
@@ -303,38 +277,32 @@ fn moved(survey: &Survey) -> Table {
     ];
     let kernel = &survey.kernel;
     let mut table = Table::new("Pages that the kernel itself moved between zones and page sets", columns);
-    let recorded = &survey.recorded;
-    // The number of moved pages needs only the events of moved blocks. The number of runs also needs the
-    // events that end a run.
-    for (what, counts, pages, runs) in [
-        ("refills of page sets", &kernel.refills, needs::ZONE_PAGES, needs::REFILLS),
-        ("drains of page sets", &kernel.drains, &[EventKind::MmPagePcpuDrain], needs::DRAINS),
+    for (what, runs, pages) in [
+        ("refills of page sets", kernel.refills.as_ref(), kernel.refilled_pages),
+        ("drains of page sets", kernel.drains.as_ref(), kernel.drained_pages),
     ] {
         table.push(Row::new([
             what.into(),
-            recorded.known(runs, counts.total()).into(),
-            recorded.known(pages, counts.sum).into(),
-            Cell::real(counts.mean().filter(|_| recorded.has(runs)), 1),
-            recorded.known(runs, counts.max).into(),
+            runs.map(Log2Counts::total).into(),
+            pages.into(),
+            Cell::real(runs.and_then(Log2Counts::mean), 1),
+            runs.map(|runs| runs.max).into(),
         ]));
     }
-    for (what, needed, times, pages) in [
-        ("blocks past the page sets", needs::ZONE_PAGES, kernel.direct_blocks, kernel.direct_pages),
-        ("bulk allocations", BULK, kernel.bulk_calls, kernel.bulk_pages_got),
+    for (what, times, pages) in [
+        ("blocks past the page sets", kernel.direct_blocks, kernel.direct_pages),
+        ("bulk allocations", kernel.bulk_calls, kernel.bulk_pages_got),
     ] {
-        let each = recorded.known(needed, Cell::quotient(pages, times, 1));
-        let (times, pages) = (recorded.known(needed, times), recorded.known(needed, pages));
-        table.push(Row::new([what.into(), times.into(), pages.into(), each.into(), Cell::Absent]));
+        let cells = times.zip(pages);
+        let cells = cells.map(|(times, pages)| [times.into(), pages.into(), Cell::quotient(pages, times, 1)]);
+        let [times, pages, each] = cells.unwrap_or([Cell::Absent, Cell::Absent, Cell::Absent]);
+        table.push(Row::new([what.into(), times, pages, each, Cell::Absent]));
     }
-    if let Some(why) = recorded.unsaid(needs::VISITS) {
+    if let Some(why) = survey.recorded.unsaid(needs::VISITS) {
         table.note(format!("This recording does not have all of these events. {why}"));
     }
     table
 }
-
-/// The events that the row on bulk allocations needs. The row shows how many pages were requested, and how
-/// many were received.
-pub(super) const BULK: &[EventKind] = &[EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 /// A table of the recorded kernel's other work on its memory.
 fn activity(survey: &Survey) -> Table {
@@ -344,11 +312,11 @@ fn activity(survey: &Survey) -> Table {
         Column::measure("total_ms", "total").with_unit("ms"),
         Column::measure("longest_us", "longest").with_unit("us"),
     ];
-    let (kernel, recorded) = (&survey.kernel, &survey.recorded);
+    let kernel = &survey.kernel;
     let mut table = Table::new("Other work of the kernel", columns);
     for (what, waits) in [
-        ("waits for other locks", other_waits(survey)),
-        ("waits for spinning locks", recorded.known(needs::WAITS, &kernel.spin_waits)),
+        ("waits for other locks", kernel.other_wait_ns.as_ref()),
+        ("waits for spinning locks", kernel.spin_wait_ns.as_ref()),
     ] {
         table.push(Row::new([
             what.into(),
@@ -358,46 +326,37 @@ fn activity(survey: &Survey) -> Table {
         ]));
     }
     let locks = &kernel.zone_locks;
-    let zone_waits = recorded.known(needs::ZONE_WAITS, (locks.waits, locks.wait_ns));
+    let zone_waits = locks.waits.as_ref().map(|found| (found.waits, found.wait_ns));
     let zone_waits = [("of these waits, for zone locks".to_owned(), zone_waits)];
-    let by_caller = locks.by_caller();
-    let by_caller = by_caller.map(|(caller, found)| {
-        (format!("... by {}, as call chains say", caller.name()), Some((found.waits, found.wait_ns)))
+    let by_caller = locks.by_caller.iter().map(|CallerWaits { caller, waits, wait_ns }| {
+        (format!("... by {}, as call chains say", caller.name()), Some((*waits, *wait_ns)))
     });
     for (what, found) in zone_waits.into_iter().chain(by_caller) {
         let total = found.map(|(_, wait_ns)| Cell::real(wait_ns as f64 / 1e6, 3));
         let waits = found.map(|(waits, _)| waits);
         table.push(Row::new([what.into(), waits.into(), total.into(), Cell::Absent]));
     }
-    for (what, kind, times) in [
-        ("ticks (vmstat_update)", EventKind::WorkqueueExecuteStart, kernel.vmstat_ticks),
-        ("LRU flushes on request", EventKind::WorkqueueExecuteStart, kernel.lru_drains),
-        ("blocks of another migratetype used", EventKind::MmPageAllocExtfrag, kernel.extfrag),
-        (
-            "pageblocks that changed migratetype",
-            EventKind::MmPageAllocExtfrag,
-            kernel.extfrag_ownership_changes,
-        ),
-        ("kswapd woken", EventKind::KswapdWake, kernel.kswapd_wakes),
-        ("kswapd asleep", EventKind::KswapdSleep, kernel.kswapd_sleeps),
-        ("direct reclaims", EventKind::DirectReclaimBegin, kernel.direct_reclaims),
-        ("page faults from user mode", EventKind::PageFaultUser, kernel.page_faults),
-        ("forks", EventKind::SchedProcessFork, kernel.forks),
+    for (what, times) in [
+        ("ticks (vmstat_update)", kernel.vmstat_ticks),
+        ("LRU flushes on request", kernel.lru_drains),
+        ("blocks of another migratetype used", kernel.extfrag),
+        ("pageblocks that changed migratetype", kernel.extfrag_ownership_changes),
+        ("kswapd woken", kernel.kswapd_wakes),
+        ("kswapd asleep", kernel.kswapd_sleeps),
+        ("direct reclaims", kernel.direct_reclaims),
+        ("page faults from user mode", kernel.page_faults),
+        ("forks", kernel.forks),
     ] {
-        let times = recorded.known(&[kind], times);
         table.push(Row::new([what.into(), times.into(), Cell::Absent, Cell::Absent]));
     }
     if table.rows().iter().any(|row| row.cells[1] == Cell::Absent) {
         table.note("If `times` is `-`, events of this kind were not recorded, or the recording does not show whether they were recorded.");
     }
-    if kernel.unpaired_waits > 0 && recorded.has(needs::WAITS) {
-        table.note(format!(
-            "Waits without a recorded beginning, or without a recorded end: {}.",
-            kernel.unpaired_waits
-        ));
+    if let Some(unpaired) = kernel.unpaired_waits.filter(|waits| *waits > 0) {
+        table.note(format!("Waits without a recorded beginning, or without a recorded end: {unpaired}."));
     }
-    let bursts = &survey.bursts;
-    if bursts.peak_per_ms > 0 && recorded.has(needs::LOAD) {
+    let busy = |bursts: &&Bursts| bursts.peak_per_ms > 0;
+    if let Some(bursts) = survey.bursts.as_ref().filter(busy) {
         let since = survey.time.map_or(0, |time| bursts.peak_at_ns.saturating_sub(time.first_ns));
         table.note(format!(
             "Busiest millisecond: {} allocations and frees, {} after the first event.",
@@ -406,13 +365,6 @@ fn activity(survey: &Survey) -> Table {
         ));
     }
     table
-}
-
-/// The waits for locks whose waiters sleep instead of spinning. `None` if the recording has no such waits,
-/// because recorders may leave these waits out.
-pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
-    let waits = &survey.kernel.other_waits;
-    Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))
 }
 
 fn zones(survey: &Survey) -> Table {
@@ -480,6 +432,11 @@ fn pagesets(survey: &Survey) -> Table {
     table
 }
 
+/// A share in percent; `None` if the whole is 0.
+pub(super) fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
+}
+
 /// Returns a time as text, in the unit that suits its length.
 pub(crate) fn duration(ns: u64) -> String {
     match ns {
@@ -498,14 +455,5 @@ mod tests {
     fn durations_have_a_unit_that_fits() {
         let shown = [999, 1_500, 2_000_000, 3_200_000_000].map(duration);
         assert_eq!(shown, ["999 ns", "1.5 us", "2.0 ms", "3.2 s"]);
-    }
-
-    #[test]
-    fn keys_of_types_are_words() {
-        assert!(
-            type_names()
-                .iter()
-                .all(|name| type_key(name).bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
-        );
     }
 }

@@ -136,23 +136,25 @@ impl Waiting {
 impl Evidence {
     /// Makes the findings from events. `replay` is `None` if the recording lacks events for a replay.
     pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
-        let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);
+        let (kernel, locks) = (&survey.kernel, &survey.kernel.zone_locks);
         let ns = survey.time.map_or(0, |time| time.duration_ns);
         let machine = info.machine.as_ref();
         let cpus = machine.map(|machine| machine.cpus).or(info.cpus);
         let of_cpu_time =
             |part_ns: u64| Some(percent(part_ns as f64, ns as f64 * f64::from(cpus?)).unwrap_or(0.0));
-        let shows_locks = recorded.has(needs::ZONE_WAITS);
-        let waiting = if shows_locks {
-            of_cpu_time(locks.wait_ns).map(|percent| Waiting::Measured { percent, waits: locks.waits })
-        } else {
-            let others = u64::from(cpus.unwrap_or(1).saturating_sub(1));
-            let most = recorded.known(needs::VISITS, locks.held_ns.saturating_mul(others));
-            most.and_then(of_cpu_time).map(|percent| Waiting::AtMost { percent })
+        let waits = locks.waits.as_ref();
+        let waiting = match waits {
+            Some(found) => {
+                of_cpu_time(found.wait_ns).map(|percent| Waiting::Measured { percent, waits: found.waits })
+            }
+            None => {
+                let others = u64::from(cpus.unwrap_or(1).saturating_sub(1));
+                let most = locks.held_ns.map(|held_ns| held_ns.saturating_mul(others));
+                most.and_then(of_cpu_time).map(|percent| Waiting::AtMost { percent })
+            }
         };
-        let of_others = |part_ns| Some(part_ns).filter(|_| shows_locks).and_then(of_cpu_time);
-        let both_ends = survey.cpus.local_pages + survey.cpus.remote_pages;
-        let remote = percent(survey.cpus.remote_pages as f64, both_ends as f64);
+        let remote = survey.cpus.local_pages.zip(survey.cpus.remote_pages);
+        let remote = remote.and_then(|(local, remote)| percent(remote as f64, (local + remote) as f64));
         let held_at_end = |after: &pageset_trace::Snapshot| {
             let sets = after.zoneinfo.zones.iter().flat_map(|zone| &zone.pagesets);
             sets.map(|set| u64::from(set.count)).sum()
@@ -160,10 +162,10 @@ impl Evidence {
         let managed = machine.map(|machine| machine.zones.iter().map(|zone| zone.managed).sum());
         let own = replay.and_then(|replay| replay.own.as_ref());
         let needed = [needs::VISITS, needs::WAITS, needs::SHORTAGE].concat();
-        let visits = kernel.refills.total() + kernel.drains.total();
+        let runs = kernel.refills.as_ref().zip(kernel.drains.as_ref());
         let exact = |count: u64| Figure::exact(count as f64);
         let wait_ns = match waiting {
-            Some(Waiting::Measured { .. }) => Some(exact(locks.wait_ns)),
+            Some(Waiting::Measured { .. }) => waits.map(|found| exact(found.wait_ns)),
             Some(Waiting::AtMost { percent }) => {
                 let all_ns = ns as f64 * f64::from(cpus.unwrap_or(1));
                 Some(Figure::at_most(percent * all_ns / 100.0))
@@ -172,8 +174,8 @@ impl Evidence {
         };
         let load = Load {
             cpu_time_ns: None,
-            visits: recorded.known(needs::VISITS, visits).map(exact),
-            moved_pages: recorded.known(needs::VISITS, kernel.refills.sum + kernel.drains.sum).map(exact),
+            visits: kernel.visits().map(exact),
+            moved_pages: runs.map(|(refills, drains)| exact(refills.sum + drains.sum)),
             wait_ns,
         };
         let all_ns = cpus.map(|cpus| ns.saturating_mul(u64::from(cpus)));
@@ -186,19 +188,22 @@ impl Evidence {
             events: survey.events,
             lost_events: survey.lost.missing(),
             is_cut: survey.lost.damaged_blocks > 0,
-            not_recorded: recorded.lacking(&needed).into_iter().map(EventKind::name).collect(),
-            allocated_pages: recorded.known(needs::ALLOCATIONS, survey.orders.allocated_pages()),
-            zone_pages: recorded.known(needs::ZONE_PAGES, kernel.refills.sum + kernel.direct_pages),
-            visits: recorded.known(needs::VISITS, visits),
+            not_recorded: survey.recorded.lacking(&needed).into_iter().map(EventKind::name).collect(),
+            allocated_pages: survey.orders.allocated_pages,
+            zone_pages: kernel
+                .refilled_pages
+                .zip(kernel.direct_pages)
+                .map(|(refilled, direct)| refilled + direct),
+            visits: kernel.visits(),
             waiting,
-            other_spin_percent: of_others(locks.other_wait_ns),
-            other_longest_percent: of_others(locks.other_longest_wait_ns),
-            remote_percent: remote.filter(|_| recorded.has(needs::LOAD)),
+            other_spin_percent: waits.and_then(|found| of_cpu_time(found.other_wait_ns)),
+            other_longest_percent: waits.and_then(|found| of_cpu_time(found.other_longest_wait_ns)),
+            remote_percent: remote,
             held_pages_peak: own.map(|own| own.pcp_pages_peak),
             held_pages_end: info.after.as_ref().map(held_at_end),
             managed_pages: managed,
-            kswapd_wakes: recorded.known(&[EventKind::KswapdWake], kernel.kswapd_wakes),
-            direct_reclaims: recorded.known(&[EventKind::DirectReclaimBegin], kernel.direct_reclaims),
+            kswapd_wakes: kernel.kswapd_wakes,
+            direct_reclaims: kernel.direct_reclaims,
             own_off_percent: replay.and_then(Replay::own_off_percent),
             is_own_far_off: replay.is_some_and(Replay::is_far_off),
             doubts: Doubts::new(info, survey),

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::log2::Log2Counts;
+use crate::recorded::{RecordedKinds, needs};
 
 /// Length of the intervals that are searched for the highest rate, in nanoseconds.
 const WINDOW_NS: u64 = 1_000_000;
@@ -80,14 +81,15 @@ impl BurstCounter {
         }
     }
 
-    pub(super) fn finish(mut self) -> Bursts {
+    /// The bursts, if the recording has both kinds of events that form runs.
+    pub(super) fn finish(mut self, recorded: &RecordedKinds) -> Option<Bursts> {
         self.close_window();
         for (cpu, run) in std::mem::take(&mut self.open).into_iter().enumerate() {
             if let Some(run) = run {
                 self.close_run(cpu as u16, run);
             }
         }
-        self.bursts
+        recorded.known(needs::LOAD, self.bursts)
     }
 
     fn close_run(&mut self, cpu: u16, run: Run) {
@@ -126,7 +128,7 @@ mod tests {
         ] {
             counter.record(cpu, direction, pages, ts_ns);
         }
-        let bursts = counter.finish();
+        let bursts = counter.finish(&RecordedKinds::all()).unwrap();
         assert_eq!(bursts.allocations.pages.ranges().collect::<Vec<_>>(), [(2, 1)]);
         assert_eq!((bursts.allocations.pages.max, bursts.allocations.longest_at_ns), (3, 10));
         assert_eq!((bursts.frees.pages.total(), bursts.frees.longest_cpu), (2, 1));

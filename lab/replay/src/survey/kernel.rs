@@ -1,70 +1,106 @@
 //! The recorded kernel's own work: for example refills, drains, fallbacks, ticks and reclaim.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
+use serde::Serialize;
 
 use super::log2::Log2Counts;
+use super::orders::Orders;
 use super::who::{Who, WhoCounter};
 use super::zone_lock::{ZoneLockCounter, ZoneLocks};
+use crate::recorded::{KindCounts, RecordedKinds, needs};
+use crate::who::percent;
 
 /// The recorded kernel's own decisions, as events show them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Kernel {
+    /// Percentage of allocations that the recorded kernel's page sets served without a refill. Only
+    /// allocations of orders that page sets hold since Linux 5.14 are counted. `None` if the recording has no
+    /// refills.
+    pub hit_percent: Option<f64>,
     /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order
     /// and type on one CPU. A single block that was allocated past a busy page set has the same events, so
     /// this block counts as a refill too.
-    pub refills: Log2Counts,
-    /// Number of blocks that came directly from the zone, because they are too large for page sets.
-    pub direct_blocks: u64,
-    /// The number of pages in `direct_blocks`.
-    pub direct_pages: u64,
+    pub refills: Option<Log2Counts>,
     /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU. All slices
     /// of a drain form one run.
-    pub drains: Log2Counts,
-    /// Number of requests that were served from another migratetype (`mm_page_alloc_extfrag`).
-    pub extfrag: u64,
-    /// Number of fallbacks that changed the migratetype of a pageblock.
-    pub extfrag_ownership_changes: u64,
+    pub drains: Option<Log2Counts>,
+    /// The number of pages in refills. The number is also known if the events that end a refill were not
+    /// recorded.
+    #[serde(skip)]
+    pub refilled_pages: Option<u64>,
+    /// The number of pages in drains. The number is also known if the events that end a drain were not
+    /// recorded.
+    #[serde(skip)]
+    pub drained_pages: Option<u64>,
+    /// Number of blocks that came directly from the zone, because they are too large for page sets.
+    pub direct_blocks: Option<u64>,
+    /// The number of pages in `direct_blocks`.
+    pub direct_pages: Option<u64>,
     /// Number of calls of the bulk allocator.
-    pub bulk_calls: u64,
+    pub bulk_calls: Option<u64>,
     /// Number of pages that the bulk allocator was asked for.
-    pub bulk_pages_asked: u64,
+    pub bulk_pages_asked: Option<u64>,
     /// Number of pages that the bulk allocator delivered. Pages of bulk allocations have no allocation
     /// events.
-    pub bulk_pages_got: u64,
+    pub bulk_pages_got: Option<u64>,
+    /// Number of requests that were served from another migratetype (`mm_page_alloc_extfrag`).
+    pub extfrag: Option<u64>,
+    /// Number of fallbacks that changed the migratetype of a pageblock.
+    pub extfrag_ownership_changes: Option<u64>,
     /// Number of periodic ticks (`vmstat_update`), which decay page sets.
-    pub vmstat_ticks: u64,
+    pub vmstat_ticks: Option<u64>,
     /// Number of flushes of LRU batches on request (`lru_add_drain_per_cpu`).
-    pub lru_drains: u64,
+    pub lru_drains: Option<u64>,
     /// Waits for contended spinning locks, including zone locks.
-    pub spin_waits: Log2Counts,
-    /// Waits for all other contended locks.
-    pub other_waits: Log2Counts,
+    pub spin_wait_ns: Option<Log2Counts>,
+    /// Waits for all other contended locks. `None` if the recording has no such waits, because recorders may
+    /// leave these waits out.
+    pub other_wait_ns: Option<Log2Counts>,
     /// Counts about zone locks. The recording may not show for each lock whether it is a zone lock.
+    #[serde(rename = "zone_lock_waits")]
     pub zone_locks: ZoneLocks,
     /// Number of waits with a beginning but no end, or with an end but no beginning.
-    pub unpaired_waits: u64,
+    pub unpaired_waits: Option<u64>,
     /// Number of times that kswapd was woken.
-    pub kswapd_wakes: u64,
+    pub kswapd_wakes: Option<u64>,
     /// Number of times that kswapd went to sleep.
-    pub kswapd_sleeps: u64,
+    pub kswapd_sleeps: Option<u64>,
     /// Number of times that a task reclaimed memory for itself.
-    pub direct_reclaims: u64,
+    pub direct_reclaims: Option<u64>,
     /// Number of frames that tasks reclaimed for themselves.
-    pub direct_reclaimed_pages: u64,
+    pub direct_reclaimed_pages: Option<u64>,
     /// Number of page faults from user mode.
-    pub page_faults: u64,
+    pub page_faults: Option<u64>,
     /// Number of tasks forked.
-    pub forks: u64,
+    pub forks: Option<u64>,
 }
 
-/// Groups the kernel's events into refills, drains and waits. A program that reads a recording for another
-/// purpose can pass the events to this counter at the same time.
+impl Kernel {
+    /// Number of refills and drains.
+    #[must_use]
+    pub fn visits(&self) -> Option<u64> {
+        Some(self.refills.as_ref()?.total() + self.drains.as_ref()?.total())
+    }
+}
+
+/// Groups the kernel's events into refills, drains and waits.
 #[derive(Debug, Default)]
-pub struct KernelCounter {
-    kernel: Kernel,
+pub(super) struct KernelCounter {
     decisions: Decisions,
+    refills: Log2Counts,
+    drains: Log2Counts,
+    direct_blocks: u64,
+    direct_pages: u64,
+    bulk_pages_asked: u64,
+    bulk_pages_got: u64,
+    extfrag_ownership_changes: u64,
+    vmstat_ticks: u64,
+    lru_drains: u64,
     waits: LockWaits,
+    spin_waits: Log2Counts,
+    other_waits: Log2Counts,
     zone_locks: ZoneLockCounter,
+    direct_reclaimed_pages: u64,
     who: WhoCounter,
 }
 
@@ -76,7 +112,7 @@ impl KernelCounter {
 
     /// Counts one event.
     #[inline]
-    pub fn record(&mut self, event: &Event) {
+    pub(super) fn record(&mut self, event: &Event) {
         if let Some(decision) = self.decisions.record(event) {
             self.add(decision);
         }
@@ -88,22 +124,20 @@ impl KernelCounter {
 
     fn count(&mut self, event: &Event) {
         self.who.record(event);
-        let kernel = &mut self.kernel;
         match event.kind {
             EventKind::MmPageAllocZoneLocked if !event.is_pcp_refill() && event.pfn != PFN_NONE => {
                 let pages = event.block_pages();
-                kernel.direct_blocks += u64::from(pages > 0);
-                kernel.direct_pages += pages;
+                self.direct_blocks += u64::from(pages > 0);
+                self.direct_pages += pages;
             }
             EventKind::MmPageAllocExtfrag => {
-                kernel.extfrag += 1;
                 let changed = event.extfrag().is_some_and(|extfrag| extfrag.change_ownership);
-                kernel.extfrag_ownership_changes += u64::from(changed);
+                self.extfrag_ownership_changes += u64::from(changed);
             }
             EventKind::ContentionBegin => self.waits.begin(event),
             EventKind::ContentionEnd => {
                 if let Some(wait) = self.waits.end(event) {
-                    let waits = if wait.is_spin { &mut kernel.spin_waits } else { &mut kernel.other_waits };
+                    let waits = if wait.is_spin { &mut self.spin_waits } else { &mut self.other_waits };
                     waits.record(wait.wait_ns);
                     if wait.is_spin {
                         let task = self.who.slot_of(event);
@@ -112,56 +146,83 @@ impl KernelCounter {
                 }
             }
             EventKind::WorkqueueExecuteStart => match event.work() {
-                Some(Work::VmstatUpdate) => kernel.vmstat_ticks += 1,
-                Some(Work::LruAddDrainPerCpu) => kernel.lru_drains += 1,
+                Some(Work::VmstatUpdate) => self.vmstat_ticks += 1,
+                Some(Work::LruAddDrainPerCpu) => self.lru_drains += 1,
                 _ => {}
             },
             EventKind::BulkAllocEntry => {
-                kernel.bulk_calls += 1;
-                kernel.bulk_pages_asked = kernel.bulk_pages_asked.saturating_add(event.pfn);
+                self.bulk_pages_asked = self.bulk_pages_asked.saturating_add(event.pfn);
             }
             EventKind::BulkAllocReturn => {
-                kernel.bulk_pages_got = kernel.bulk_pages_got.saturating_add(event.pfn);
+                self.bulk_pages_got = self.bulk_pages_got.saturating_add(event.pfn);
             }
-            EventKind::KswapdWake => kernel.kswapd_wakes += 1,
-            EventKind::KswapdSleep => kernel.kswapd_sleeps += 1,
-            EventKind::DirectReclaimBegin => kernel.direct_reclaims += 1,
             EventKind::DirectReclaimEnd => {
-                kernel.direct_reclaimed_pages = kernel.direct_reclaimed_pages.saturating_add(event.pfn);
+                self.direct_reclaimed_pages = self.direct_reclaimed_pages.saturating_add(event.pfn);
             }
-            EventKind::PageFaultUser => kernel.page_faults += 1,
-            EventKind::SchedProcessFork => kernel.forks += 1,
             _ => {}
         }
     }
 
-    /// The counts so far.
-    #[must_use]
-    pub fn finish(self) -> Kernel {
-        self.finish_with_tasks().0
-    }
-
-    /// Does the same as [`KernelCounter::finish`], and also returns the totals of each task.
-    pub(super) fn finish_with_tasks(mut self) -> (Kernel, Who) {
+    /// Returns the kernel's work, and the totals of each task.
+    pub(super) fn finish(
+        mut self,
+        recorded: &RecordedKinds,
+        kinds: &KindCounts,
+        orders: &Orders,
+    ) -> (Kernel, Who) {
         for (_, decision) in std::mem::take(&mut self.decisions).finish() {
             self.add(decision);
         }
-        let (zone_locks, waits) = self.zone_locks.finish();
-        let kernel = Kernel { unpaired_waits: self.waits.unpaired(), zone_locks, ..self.kernel };
+        let (zone_locks, waits) = self.zone_locks.finish(recorded);
+        let of = |kind: EventKind, count: u64| recorded.known(&[kind], count);
+        let events = |kind: EventKind| of(kind, kinds[kind.index()]);
+        let refills = recorded.known(needs::REFILLS, self.refills.clone());
+        let kernel = Kernel {
+            hit_percent: refills.as_ref().zip(orders.allocated_of_set_orders()).and_then(hit_percent),
+            refilled_pages: recorded.known(needs::ZONE_PAGES, self.refills.sum),
+            refills,
+            drained_pages: of(EventKind::MmPagePcpuDrain, self.drains.sum),
+            drains: recorded.known(needs::DRAINS, self.drains),
+            direct_blocks: recorded.known(needs::ZONE_PAGES, self.direct_blocks),
+            direct_pages: recorded.known(needs::ZONE_PAGES, self.direct_pages),
+            bulk_calls: events(EventKind::BulkAllocEntry),
+            bulk_pages_asked: of(EventKind::BulkAllocEntry, self.bulk_pages_asked),
+            bulk_pages_got: of(EventKind::BulkAllocReturn, self.bulk_pages_got),
+            extfrag: events(EventKind::MmPageAllocExtfrag),
+            extfrag_ownership_changes: of(EventKind::MmPageAllocExtfrag, self.extfrag_ownership_changes),
+            vmstat_ticks: of(EventKind::WorkqueueExecuteStart, self.vmstat_ticks),
+            lru_drains: of(EventKind::WorkqueueExecuteStart, self.lru_drains),
+            spin_wait_ns: recorded.known(needs::WAITS, self.spin_waits),
+            other_wait_ns: recorded.known(needs::WAITS, self.other_waits).filter(|waits| waits.total() > 0),
+            zone_locks,
+            unpaired_waits: recorded.known(needs::WAITS, self.waits.unpaired()),
+            kswapd_wakes: events(EventKind::KswapdWake),
+            kswapd_sleeps: events(EventKind::KswapdSleep),
+            direct_reclaims: events(EventKind::DirectReclaimBegin),
+            direct_reclaimed_pages: of(EventKind::DirectReclaimEnd, self.direct_reclaimed_pages),
+            page_faults: events(EventKind::PageFaultUser),
+            forks: events(EventKind::SchedProcessFork),
+        };
         (kernel, self.who.finish(waits))
     }
 
     #[inline]
     fn add(&mut self, decision: Decision) {
-        let runs = if decision.refill.is_some() { &mut self.kernel.refills } else { &mut self.kernel.drains };
+        let runs = if decision.refill.is_some() { &mut self.refills } else { &mut self.drains };
         runs.record(decision.pages);
         self.who.decided(&decision);
     }
 }
 
+fn hit_percent((refills, allocated): (&Log2Counts, u64)) -> Option<f64> {
+    let refills = refills.total();
+    percent(allocated.saturating_sub(refills), allocated).filter(|_| refills > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded;
 
     fn event(kind: EventKind, cpu: u16, order: u8) -> Event {
         Event { order, refill: 1, migratetype: 1, ..Event::new(kind, 0, cpu) }
@@ -169,8 +230,10 @@ mod tests {
 
     fn count(events: &[Event]) -> Kernel {
         let mut counter = KernelCounter::default();
+        let mut kinds = [0; EventKind::COUNT];
         events.iter().for_each(|event| counter.record(event));
-        counter.finish()
+        recorded::count(&mut kinds, events);
+        counter.finish(&RecordedKinds::all(), &kinds, &Orders::default()).0
     }
 
     #[test]
@@ -186,9 +249,10 @@ mod tests {
             event(MmPageAllocZoneLocked, 0, 0),
             event(MmPageAllocZoneLocked, 0, 3),
         ]);
-        assert_eq!(kernel.refills.total(), 4, "2 pages, 1 page, 1 page, 8 pages");
-        assert_eq!((kernel.refills.sum, kernel.refills.max), (12, 8));
-        assert_eq!((kernel.extfrag, kernel.unpaired_waits), (1, 1));
+        let refills = kernel.refills.unwrap();
+        assert_eq!(refills.total(), 4, "2 pages, 1 page, 1 page, 8 pages");
+        assert_eq!((refills.sum, refills.max), (12, 8));
+        assert_eq!((kernel.extfrag, kernel.unpaired_waits), (Some(1), Some(1)));
     }
 
     #[test]
@@ -200,13 +264,15 @@ mod tests {
             event(MmPageFree, 0, 0),
             event(MmPagePcpuDrain, 0, 255),
         ]);
-        assert_eq!((kernel.drains.total(), kernel.drains.sum, kernel.drains.max), (2, 5, 5));
+        let drains = kernel.drains.unwrap();
+        assert_eq!((drains.total(), drains.sum, drains.max), (2, 5, 5));
     }
 
     #[test]
     fn blocks_past_the_page_sets_are_no_refills() {
         let direct = Event { refill: 0, ..event(EventKind::MmPageAllocZoneLocked, 0, 4) };
         let kernel = count(&[direct]);
-        assert_eq!((kernel.refills.total(), kernel.direct_blocks, kernel.direct_pages), (0, 1, 16));
+        let refills = kernel.refills.map(|refills| refills.total());
+        assert_eq!((refills, kernel.direct_blocks, kernel.direct_pages), (Some(0), Some(1), Some(16)));
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{blocks::Found, log2::Log2Counts};
+use crate::recorded::{RecordedKinds, needs};
 
 /// How long blocks stay allocated. A block that is freed in parts counts once for each part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,5 +40,10 @@ impl Lifetimes {
         self.unmatched_pages += u64::from(frames - found.frames);
         self.parts += u64::from(found.is_part);
         self.freed_together += u64::from(found.blocks > 1);
+    }
+
+    /// The lifetimes, if the recording shows both ends of them.
+    pub(super) fn finish(self, recorded: &RecordedKinds) -> Option<Self> {
+        recorded.known(needs::LOAD, self)
     }
 }

@@ -15,8 +15,9 @@
 //! - `timeline` reads the recording again for counts over time. `blocks` is the table of
 //!   allocated blocks.
 //!
-//! All counts except those of `zones` come from events. If events of a kind were not recorded (see
-//! [`Survey::recorded`]), counts of this kind are 0, whatever the load did.
+//! Every figure except those of `zones` comes from events. A figure is `None` if its events are not known to
+//! be recorded (see [`Survey::recorded`]). Each file decides this for its own figures, when all events are
+//! counted.
 
 mod blocks;
 mod bursts;
@@ -39,28 +40,31 @@ use pageset_trace::{Amount, Event, EventKind, LostEvents, TraceError, TraceInfo,
 
 use blocks::{Block, LiveBlocks};
 use bursts::{BurstCounter, Direction};
+use cpus::CpuCounter;
+use kernel::KernelCounter;
+use orders::OrderCounter;
 
-use crate::recorded::RecordedKinds;
+use crate::recorded::{KindCounts, RecordedKinds};
 use crate::recorded_time::{RecordedTime, TimeCounter};
 
 pub use bursts::{Bursts, Runs};
 pub use cpus::{CpuTotals, Cpus, MATRIX_CPUS_MAX};
 pub use extent::Extent;
 pub use groups::{Group, GroupName};
-pub use kernel::{Kernel, KernelCounter};
+pub use kernel::Kernel;
 pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;
-pub use orders::{Orders, TYPE_COLUMNS};
+pub use orders::{OrderBlocks, Orders, TYPE_COLUMNS, type_key, type_names};
 pub use timeline::{CpuTimeline, Timeline, timeline};
 pub use who::{TaskShare, TaskTotals, Who};
-pub use zone_lock::{CallerWaits, OtherLock, ZoneLocks};
+pub use zone_lock::{CallerWaits, OtherLock, WaitSum, ZoneLockWaits, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 
 /// Options of a survey.
 #[derive(Clone, Debug)]
 pub struct SurveyOptions {
     /// Bytes that the table of allocated blocks may use. The default of 1 GiB suffices for the blocks of 350
-    /// GiB of memory. Allocations that do not fit are counted as [`Lifetimes::not_followed`].
+    /// GiB of memory. Allocations that do not fit are counted as [`Survey::not_followed`].
     pub table_bytes_max: u64,
 }
 
@@ -71,7 +75,7 @@ impl Default for SurveyOptions {
 }
 
 /// The contents of a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     /// Number of events read.
     pub events: u64,
@@ -90,9 +94,13 @@ pub struct Survey {
     /// Allocations and frees by CPU.
     pub cpus: Cpus,
     /// How long blocks stay allocated.
-    pub lifetimes: Lifetimes,
+    pub lifetimes: Option<Lifetimes>,
+    /// The count of [`Lifetimes::allocated_twice`]. The count is also known if no frees were recorded.
+    pub allocated_twice: u64,
+    /// The count of [`Lifetimes::not_followed`]. The count is also known if no frees were recorded.
+    pub not_followed: u64,
     /// Runs of allocations and of frees.
-    pub bursts: Bursts,
+    pub bursts: Option<Bursts>,
     /// The kernel's own work: for example refills, drains and waits.
     pub kernel: Kernel,
     /// Totals of each task.
@@ -164,11 +172,11 @@ impl<R: TraceReader> TraceReader for Counted<R> {
 /// The state of a survey that is not finished.
 struct Counter {
     events: u64,
-    kinds: [u64; EventKind::COUNT],
+    kinds: KindCounts,
     extent: Extent,
     time: TimeCounter,
-    orders: Orders,
-    cpus: Cpus,
+    orders: OrderCounter,
+    cpus: CpuCounter,
     lifetimes: Lifetimes,
     bursts: BurstCounter,
     kernel: KernelCounter,
@@ -182,8 +190,8 @@ impl Counter {
             kinds: [0; EventKind::COUNT],
             extent: Extent::default(),
             time: TimeCounter::default(),
-            orders: Orders::default(),
-            cpus: Cpus::default(),
+            orders: OrderCounter::default(),
+            cpus: CpuCounter::default(),
             lifetimes: Lifetimes::default(),
             bursts: BurstCounter::default(),
             kernel: KernelCounter::of(info),
@@ -203,19 +211,13 @@ impl Counter {
     fn record(&mut self, event: &Event) {
         self.events += 1;
         self.kinds[event.kind.index()] += 1;
-        self.cpus.totals(event.cpu).events += 1;
+        self.cpus.counts(event.cpu).events += 1;
         self.extent.record(event);
         self.kernel.record(event);
         match event.kind {
             EventKind::MmPageAlloc => self.allocated(event),
-            EventKind::MmPageFree => self.freed(event),
-            EventKind::MmPageFreeBatched => {
-                self.orders.freed_in_batches += 1;
-                // Usually, an earlier event of the same free was already counted.
-                if event.is_free() {
-                    self.freed(event);
-                }
-            }
+            // Usually, an earlier event of the same batched free was already counted.
+            EventKind::MmPageFree | EventKind::MmPageFreeBatched if event.is_free() => self.freed(event),
             _ => {}
         }
     }
@@ -238,7 +240,7 @@ impl Counter {
         let Some((pfn, order)) = self.block_of(event) else { return };
         let pages = u64::from(order.frames());
         self.orders.allocated(event, order);
-        self.cpus.totals(event.cpu).allocated_pages += pages;
+        self.cpus.counts(event.cpu).allocated_pages += pages;
         self.bursts.record(event.cpu, Direction::Allocation, pages, event.ts_ns);
         let block = Block { since_ns: event.ts_ns, cpu: event.cpu, order };
         match self.blocks.insert(pfn, block) {
@@ -251,8 +253,8 @@ impl Counter {
     fn freed(&mut self, event: &Event) {
         let Some((pfn, order)) = self.block_of(event) else { return };
         let pages = u64::from(order.frames());
-        self.orders.freed[order.index()] += 1;
-        self.cpus.totals(event.cpu).freed_pages += pages;
+        self.orders.freed(order);
+        self.cpus.counts(event.cpu).freed_pages += pages;
         self.bursts.record(event.cpu, Direction::Free, pages, event.ts_ns);
         let Self { blocks, cpus, lifetimes, .. } = self;
         let found = blocks.remove(pfn, order, |block| {
@@ -267,18 +269,22 @@ impl Counter {
             self.lifetimes.alive_at_end += blocks;
             self.lifetimes.alive_pages_at_end += blocks << order;
         }
-        let (kernel, who) = self.kernel.finish_with_tasks();
+        let recorded = RecordedKinds::new(info, &self.kinds);
+        let orders = self.orders.finish(&recorded, &self.kinds);
+        let (kernel, who) = self.kernel.finish(&recorded, &self.kinds, &orders);
         Survey {
             events: self.events,
             kinds: EventKind::ALL.map(|kind| (kind, self.kinds[kind.index()])),
-            recorded: RecordedKinds::new(info, &self.kinds),
+            recorded,
             extent: self.extent,
             time: self.time.time(),
             lost: LostEvents::default(),
-            orders: self.orders,
-            cpus: self.cpus,
-            lifetimes: self.lifetimes,
-            bursts: self.bursts.finish(),
+            orders,
+            cpus: self.cpus.finish(&recorded),
+            allocated_twice: self.lifetimes.allocated_twice,
+            not_followed: self.lifetimes.not_followed,
+            lifetimes: self.lifetimes.finish(&recorded),
+            bursts: self.bursts.finish(&recorded),
             kernel,
             who,
             zones: Vec::new(),

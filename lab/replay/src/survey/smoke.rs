@@ -30,8 +30,13 @@ impl TraceReader for Events {
     }
 }
 
+/// Surveys a recording that has all kinds of events.
 fn survey_of(left: Vec<Event>) -> Survey {
-    let mut reader = Events { info: TraceInfo::default(), left };
+    let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).to_vec();
+    survey_from(Events { info: TraceInfo { recorded, ..TraceInfo::default() }, left })
+}
+
+fn survey_from(mut reader: Events) -> Survey {
     // Allow five chunks, so that the table becomes full in some tests.
     let options = SurveyOptions { table_bytes_max: 5 * blocks::CHUNK_BYTES };
     survey(&mut reader, &options, |_| ()).expect("expected no error when events in memory are read")
@@ -70,17 +75,19 @@ proptest! {
         prop_assert_eq!(survey.events, count);
         prop_assert_eq!(survey.kinds.iter().map(|(_, count)| count).sum::<u64>(), count);
         prop_assert_eq!(survey.cpus.each.iter().map(|cpu| cpu.events).sum::<u64>(), count);
-        let (orders, cpus, lifetimes) = (&survey.orders, &survey.cpus, &survey.lifetimes);
-        let matched = cpus.local_blocks + cpus.remote_blocks;
+        let (orders, cpus, lifetimes) = (&survey.orders, &survey.cpus, survey.lifetimes.unwrap());
+        let matched = cpus.local_blocks.unwrap() + cpus.remote_blocks.unwrap();
         prop_assert_eq!(lifetimes.ns.total(), matched);
-        prop_assert_eq!(cpus.matrix.iter().flatten().sum::<u64>() + cpus.beyond_matrix, matched);
-        prop_assert_eq!(orders.freed_pages(), cpus.local_pages + cpus.remote_pages + lifetimes.unmatched_pages);
-        let runs = [&survey.bursts.allocations, &survey.bursts.frees].map(|runs| runs.pages.sum);
-        prop_assert_eq!(runs, [orders.allocated_pages(), orders.freed_pages()]);
+        let in_matrix = cpus.matrix.iter().flatten().flatten().sum::<u64>();
+        prop_assert_eq!(in_matrix + cpus.beyond_matrix.unwrap(), matched);
+        let gone = cpus.local_pages.unwrap() + cpus.remote_pages.unwrap();
+        prop_assert_eq!(orders.freed_pages, Some(gone + lifetimes.unmatched_pages));
+        let bursts = survey.bursts.unwrap();
+        let runs = [bursts.allocations, bursts.frees].map(|runs| Some(runs.pages.sum));
+        prop_assert_eq!(runs, [orders.allocated_pages, orders.freed_pages]);
         let is_untroubled = lifetimes.allocated_twice == 0 && lifetimes.not_followed == 0;
-        let gone = cpus.local_pages + cpus.remote_pages;
         if is_untroubled {
-            prop_assert_eq!(orders.allocated_pages(), gone + lifetimes.alive_pages_at_end);
+            prop_assert_eq!(orders.allocated_pages, Some(gone + lifetimes.alive_pages_at_end));
         }
     }
 }
@@ -99,8 +106,24 @@ fn the_second_event_of_a_batched_free_is_no_free() {
         at(EventKind::MmPageFree, 164, 1),
         at(EventKind::MmPageFreeBatched, 170, 1),
     ]);
-    assert_eq!((survey.orders.freed_blocks(), survey.orders.freed_in_batches), (1, 1));
-    assert_eq!((survey.cpus.remote_blocks, survey.lifetimes.unmatched_frees), (1, 0));
-    assert_eq!(survey.lifetimes.ns.ranges().collect::<Vec<_>>(), [(64, 1)]);
+    assert_eq!((survey.orders.freed_blocks, survey.orders.freed_in_batches), (Some(1), Some(1)));
+    let lifetimes = survey.lifetimes.unwrap();
+    assert_eq!((survey.cpus.remote_blocks, lifetimes.unmatched_frees), (Some(1), 0));
+    assert_eq!(lifetimes.ns.ranges().collect::<Vec<_>>(), [(64, 1)]);
     assert_eq!(survey.time.map(|time| (time.first_ns, time.last_ns, time.duration_ns)), Some((100, 170, 70)));
+}
+
+#[test]
+fn figures_are_unknown_if_their_events_were_not_recorded() {
+    let allocation = |ts_ns| Event { pfn: 9, ..Event::new(EventKind::MmPageAlloc, ts_ns, 1) };
+    let left = vec![allocation(100), allocation(200)];
+    let survey = survey_from(Events { info: TraceInfo::default(), left });
+    let cpu = CpuTotals { cpu: 1, events: 2, allocated_pages: Some(2), freed_pages: None };
+    assert_eq!(survey.cpus, Cpus { each: vec![cpu], ..Cpus::default() });
+    assert_eq!((survey.orders.allocated_blocks, survey.orders.failed), (Some(2), Some(0)));
+    assert_eq!((survey.orders.freed_blocks, survey.orders.freed_in_batches), (None, None));
+    assert_eq!((survey.lifetimes, survey.bursts, survey.allocated_twice), (None, None, 1));
+    assert_eq!(survey.kernel, Kernel::default());
+    let json = serde_json::to_value(&survey.kernel).unwrap();
+    assert!(json.as_object().unwrap().values().all(serde_json::Value::is_null), "{json}");
 }

@@ -71,13 +71,13 @@ struct Counter<'s> {
 impl<'s> Counter<'s> {
     fn new(survey: &'s Survey) -> Self {
         let (first_ns, last_ns) = survey.time.map_or((0, 0), |time| (time.first_ns, time.last_ns));
-        let cpus = survey.cpus.active().max(1);
+        let cpus = survey.cpus.each.len().max(1);
         let intervals = (CELLS_MAX / cpus).clamp(INTERVALS_MIN, INTERVALS_MAX);
         // Add 1 to the length of an interval, so that the last event is inside the last interval.
         let interval_ns = (last_ns.saturating_sub(first_ns) / intervals as u64).saturating_add(1);
         Self {
             timeline: Timeline { first_ns, interval_ns, intervals, cpus: Vec::new() },
-            zone_locks: &survey.kernel.zone_locks.addresses,
+            zone_locks: survey.kernel.zone_locks.waits.as_ref().map_or(&[], |waits| &waits.addresses),
             decisions: Decisions::default(),
             waits: LockWaits::default(),
         }
@@ -154,7 +154,7 @@ fn at<T: Clone + Default>(list: &mut Vec<T>, cpu: u16) -> &mut T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RecordedTime;
+    use crate::{CpuTotals, RecordedTime, ZoneLockWaits};
 
     fn event(kind: EventKind, ts_ns: u64, cpu: u16) -> Event {
         Event { pid: 1, pfn: 64, refill: 1, ..Event::new(kind, ts_ns, cpu) }
@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn what_happened_is_counted_where_it_happened() {
         let mut survey = survey();
-        survey.kernel.zone_locks.addresses = vec![0x77];
+        let waits = ZoneLockWaits { addresses: vec![0x77], ..ZoneLockWaits::default() };
+        survey.kernel.zone_locks.waits = Some(waits);
         let mut counter = Counter::new(&survey);
         let wait = |kind, ts_ns, lock| Event { pfn: lock, gfp: 1, ..event(kind, ts_ns, 3) };
         for event in [
@@ -204,16 +205,12 @@ mod tests {
     #[test]
     fn many_cpus_have_few_intervals_and_the_last_event_is_inside() {
         let mut survey = survey();
-        survey.cpus.each = vec![pageset_events(); 512];
+        survey.cpus.each = vec![CpuTotals::default(); 512];
         let counter = Counter::new(&survey);
         assert_eq!(counter.timeline.intervals, CELLS_MAX / 512);
         survey.time = survey.time.map(|time| RecordedTime { first_ns: 0, last_ns: u64::MAX, ..time });
         let mut counter = Counter::new(&survey);
         counter.record(&event(EventKind::MmPagePcpuDrain, u64::MAX, 0));
         assert_eq!(counter.finish().cpus[0].drains.iter().sum::<u64>(), 1);
-    }
-
-    fn pageset_events() -> super::super::CpuTotals {
-        super::super::CpuTotals { events: 1, ..Default::default() }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use pageset_trace::{Decision, Event, EventKind, Party, TraceInfo};
 
-use super::zone_lock::CallerWaits;
+use super::zone_lock::WaitSum;
 
 /// Maximum number of tasks that have separate totals. All further tasks have one total together.
 const TASKS_MAX: usize = 1 << 20;
@@ -224,7 +224,7 @@ impl WhoCounter {
         }
     }
 
-    pub(super) fn finish(mut self, waits: HashMap<TaskSlot, CallerWaits>) -> Who {
+    pub(super) fn finish(mut self, waits: HashMap<TaskSlot, WaitSum>) -> Who {
         for (slot, waited) in waits {
             let totals = self.totals(slot);
             totals.waits = totals.waits.saturating_add(waited.waits);

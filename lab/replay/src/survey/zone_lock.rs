@@ -9,8 +9,10 @@
 use std::collections::HashMap;
 
 use pageset_trace::{Caller, Event, EventKind, LockWait};
+use serde::{Serialize, Serializer};
 
 use super::who::TaskSlot;
+use crate::recorded::{RecordedKinds, needs};
 
 /// Maximum number of locks that are counted separately. No kernel has so many contended locks, but a damaged
 /// or malicious recording may name more locks.
@@ -27,17 +29,39 @@ const PAIRS_MAX: usize = 1 << 20;
 pub struct ZoneLocks {
     /// Time that CPUs held zone locks to move blocks. Each hold counts from its first to its last moved
     /// block, plus an estimate for one more block.
-    pub held_ns: u64,
-    /// Number of waits for zone locks. The number is 0 if waits were not recorded.
+    pub held_ns: Option<u64>,
+    /// Waits for zone locks whose call chain shows the caller, in the order of [`Caller::ALL`]. Callers
+    /// without waits are left out.
+    pub by_caller: Vec<CallerWaits>,
+    /// All waits for spinning locks.
+    pub waits: Option<ZoneLockWaits>,
+}
+
+/// JSON has the waits, or `null` if they are not known.
+impl Serialize for ZoneLocks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Waits<'a> {
+            waits: u64,
+            wait_ns: u64,
+            by_caller: &'a [CallerWaits],
+        }
+        let Self { by_caller, waits, .. } = self;
+        let waits = waits.as_ref().map(|of| Waits { waits: of.waits, wait_ns: of.wait_ns, by_caller });
+        waits.serialize(serializer)
+    }
+}
+
+/// Waits for zone locks, and for other spinning locks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneLockWaits {
+    /// Number of waits for zone locks.
     pub waits: u64,
     /// Nanoseconds that the waits for zone locks took.
     pub wait_ns: u64,
-    /// Waits for zone locks whose call chain shows the caller, in the order of [`Caller::ALL`]. The last
-    /// entry of [`Caller::ALL`] has no counts here.
-    pub callers: [CallerWaits; CALLERS],
     /// Waits for zone locks by call site, sorted by time, longest time first. `None` stands for an unknown
     /// call site.
-    pub sites: Vec<(Option<u16>, CallerWaits)>,
+    pub sites: Vec<(Option<u16>, WaitSum)>,
     /// Waits for other spinning locks, sorted by time, longest time first.
     pub others: Vec<OtherLock>,
     /// Addresses of the locks that count as zone locks because of the events after their waits, in ascending
@@ -51,6 +75,22 @@ pub struct ZoneLocks {
     pub other_longest_wait_ns: u64,
 }
 
+/// The waits for zone locks whose call chain contains one caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CallerWaits {
+    /// The caller.
+    #[serde(serialize_with = "name_of")]
+    pub caller: Caller,
+    /// The number of waits.
+    pub waits: u64,
+    /// Time of the waits in nanoseconds.
+    pub wait_ns: u64,
+}
+
+fn name_of<S: Serializer>(caller: &Caller, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(caller.name())
+}
+
 /// Waits for a spinning lock other than a zone lock, at one call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherLock {
@@ -59,7 +99,7 @@ pub struct OtherLock {
     /// The call site. `None` if the call site is not known.
     pub site: Option<u16>,
     /// The waits.
-    pub waits: CallerWaits,
+    pub waits: WaitSum,
 }
 
 /// The number of callers that can wait for zone locks.
@@ -67,14 +107,14 @@ const CALLERS: usize = Caller::ALL.len() - 1;
 
 /// The number of waits, and the sum of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallerWaits {
+pub struct WaitSum {
     /// The number of waits.
     pub waits: u64,
     /// Time of the waits in nanoseconds.
     pub wait_ns: u64,
 }
 
-impl CallerWaits {
+impl WaitSum {
     fn add(&mut self, wait_ns: u64) {
         self.plus(Self { waits: 1, wait_ns });
     }
@@ -85,26 +125,18 @@ impl CallerWaits {
     }
 }
 
-impl ZoneLocks {
-    /// Returns the callers that waited, with their waits.
-    pub fn by_caller(&self) -> impl Iterator<Item = (Caller, CallerWaits)> + '_ {
-        let all = Caller::ALL.into_iter().zip(self.callers);
-        all.filter(|(_, found)| found.waits > 0)
-    }
-}
-
 /// Finds how long CPUs held zone locks and waited for zone locks.
 #[derive(Debug, Default)]
 pub(super) struct ZoneLockCounter {
     locks: HashMap<u64, Lock>,
     beyond: Lock,
-    callers: [CallerWaits; CALLERS],
+    callers: [WaitSum; CALLERS],
     /// Waits for zone locks by call site, according to call chains.
-    by_site: HashMap<Option<u16>, CallerWaits>,
+    by_site: HashMap<Option<u16>, WaitSum>,
     /// Waits for other locks by address and call site, according to call chains.
-    elsewhere: HashMap<(Option<u64>, Option<u16>), CallerWaits>,
+    elsewhere: HashMap<(Option<u64>, Option<u16>), WaitSum>,
     /// Waits for zone locks by task, according to call chains.
-    by_task: HashMap<TaskSlot, CallerWaits>,
+    by_task: HashMap<TaskSlot, WaitSum>,
     /// Number of pairs of a lock and a task with separate counts. Only waits without a call chain are counted
     /// by lock and task.
     pairs: usize,
@@ -124,9 +156,9 @@ struct Lock {
     /// Number of waits among `waits` after which the waiter's next event moved a block.
     moved: u64,
     /// Waits whose call chain shows that the lock is not a zone lock.
-    elsewhere: CallerWaits,
+    elsewhere: WaitSum,
     /// Waits without a call chain, by task.
-    by_task: HashMap<TaskSlot, CallerWaits>,
+    by_task: HashMap<TaskSlot, WaitSum>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -221,13 +253,14 @@ impl ZoneLockCounter {
     }
 
     /// Returns the totals, and the waits for zone locks by task.
-    pub(super) fn finish(mut self) -> (ZoneLocks, HashMap<TaskSlot, CallerWaits>) {
+    pub(super) fn finish(mut self, recorded: &RecordedKinds) -> (ZoneLocks, HashMap<TaskSlot, WaitSum>) {
         let of_one = self.gaps_ns.checked_div(self.gaps).unwrap_or(0);
-        let mut found = ZoneLocks {
-            held_ns: self.gaps_ns.saturating_add(self.holds.saturating_mul(of_one)),
-            callers: self.callers,
-            ..ZoneLocks::default()
-        };
+        let held_ns = self.gaps_ns.saturating_add(self.holds.saturating_mul(of_one));
+        let by_caller = Caller::ALL.into_iter().zip(self.callers).filter(|(_, found)| found.waits > 0);
+        let by_caller =
+            by_caller.map(|(caller, WaitSum { waits, wait_ns })| CallerWaits { caller, waits, wait_ns });
+        let by_caller = by_caller.collect();
+        let mut found = ZoneLockWaits::default();
         for known in &self.callers {
             found.waits += known.waits;
             found.wait_ns = found.wait_ns.saturating_add(known.wait_ns);
@@ -235,7 +268,7 @@ impl ZoneLockCounter {
         let known = self.locks.iter().map(|(address, lock)| (Some(*address), lock));
         for (address, lock) in known.chain([(None, &self.beyond)]) {
             let mut other = lock.elsewhere;
-            let inferred = CallerWaits { waits: lock.waits, wait_ns: lock.wait_ns };
+            let inferred = WaitSum { waits: lock.waits, wait_ns: lock.wait_ns };
             // Recordings in text form have no addresses of locks, so several locks may share the entry
             // without an address.
             if lock.moved * 2 > lock.waits {
@@ -267,7 +300,12 @@ impl ZoneLockCounter {
         found
             .others
             .sort_unstable_by_key(|lock| (std::cmp::Reverse(lock.waits.wait_ns), lock.address, lock.site));
-        (found, self.by_task)
+        let locks = ZoneLocks {
+            held_ns: recorded.known(needs::VISITS, held_ns),
+            by_caller,
+            waits: recorded.known(needs::ZONE_WAITS, found),
+        };
+        (locks, self.by_task)
     }
 }
 
@@ -304,8 +342,8 @@ mod tests {
             counter.record(&event(kind, ts_ns, cpu));
         }
         assert_eq!(
-            counter.finish().0.held_ns,
-            100 + 4 * 100,
+            counter.finish(&RecordedKinds::all()).0.held_ns,
+            Some(100 + 4 * 100),
             "expected four holds of the lock, and one gap between blocks"
         );
     }
@@ -329,17 +367,20 @@ mod tests {
         counter.record(&event(MmPagePcpuDrain, 1001, 0));
         counter.obtained(&end(2000, 4), wait(100), TaskSlot::UNLISTED);
         counter.record(&event(MmPagePcpuDrain, 2001, 0));
-        let found = counter.finish().0;
-        let by_caller: Vec<_> =
-            found.by_caller().map(|(caller, found)| (caller, found.waits, found.wait_ns)).collect();
-        assert_eq!(by_caller, [(Caller::Refill, 1, 7), (Caller::Drain, 2, 11)]);
+        let locks = counter.finish(&RecordedKinds::all()).0;
+        let of = |caller, waits, wait_ns| CallerWaits { caller, waits, wait_ns };
+        assert_eq!(locks.by_caller, [of(Caller::Refill, 1, 7), of(Caller::Drain, 2, 11)]);
+        let json = serde_json::to_string(&locks).unwrap();
+        let drains = r#"{"caller":"drain","waits":2,"wait_ns":11}]}"#;
+        assert!(json.starts_with(r#"{"waits":4,"wait_ns":118,"by_caller":[{"#) && json.ends_with(drains));
+        let found = locks.waits.unwrap();
         assert_eq!(
             (found.waits, found.wait_ns),
             (4, 118),
             "expected one wait that is recognised by the task's next event"
         );
         assert_eq!((found.other_waits, found.other_wait_ns), (1, 8));
-        let waits = |waits, wait_ns| CallerWaits { waits, wait_ns };
+        let waits = |waits, wait_ns| WaitSum { waits, wait_ns };
         let sites = [(None, waits(1, 100)), (Some(1), waits(2, 11)), (Some(2), waits(1, 7))];
         assert_eq!(found.sites, sites, "a wait that is recognised by the task's next event has no call site");
         let other = OtherLock { address: Some(3), site: Some(3), waits: waits(1, 8) };
@@ -361,7 +402,7 @@ mod tests {
         }
         counter.obtained(&end(6000, 3), wait(7), TaskSlot::UNLISTED);
         counter.record(&event(MmPagePcpuDrain, 6000 + GAP_NS_MAX + 1, 0));
-        let found = counter.finish().0;
+        let found = counter.finish(&RecordedKinds::all()).0.waits.unwrap();
         assert_eq!(
             (found.waits, found.wait_ns),
             (3, 30),
@@ -376,6 +417,7 @@ mod tests {
         (0..LOCKS_MAX as u64 + 5)
             .for_each(|lock| counter.obtained(&end(lock, lock), wait(1), TaskSlot::UNLISTED));
         assert_eq!(counter.locks.len(), LOCKS_MAX);
-        assert_eq!(counter.finish().0.other_waits, LOCKS_MAX as u64 + 5, "none is lost");
+        let found = counter.finish(&RecordedKinds::all()).0.waits.unwrap();
+        assert_eq!(found.other_waits, LOCKS_MAX as u64 + 5, "none is lost");
     }
 }

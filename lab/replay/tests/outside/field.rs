@@ -55,8 +55,8 @@ fn handed_over(count: u64) -> String {
 fn frees_before_linux_3_3_are_frees_by_either_of_their_names() {
     let open = || pageset_trace::open(&field("ftrace-2.6.txt")).unwrap();
     let counted = survey(open().as_mut(), &SurveyOptions::default(), |_| {}).unwrap();
-    assert_eq!((counted.orders.freed[0], counted.orders.freed_in_batches), (60, 20));
-    assert_eq!(counted.lifetimes.alive_at_end, 40);
+    assert_eq!((counted.orders.freed_blocks, counted.orders.freed_in_batches), (Some(60), Some(20)));
+    assert_eq!(counted.lifetimes.unwrap().alive_at_end, 40);
     let machine = guess_layout(open().as_mut(), None).unwrap();
     let text = std::fs::read_to_string(field("ftrace-2.6.txt")).unwrap();
     let replay = replayed(&text, machine);

@@ -21,7 +21,8 @@ fn permille(part: u64, all: u64) -> u32 {
 }
 
 fn blocks(survey: &Survey, order: usize, migratetype: MigrateType) -> u64 {
-    survey.orders.allocated[order][migratetype.index()]
+    let blocks = survey.orders.by_order.iter().find(|blocks| blocks.order == order);
+    blocks.map_or(0, |blocks| blocks.allocated.unwrap()[migratetype.index()])
 }
 
 #[track_caller]
@@ -36,14 +37,14 @@ fn values_that_name_a_recording_are_those_of_the_recording() {
     let lua = recorded("k618_2c_make_lua_j4");
     is_about(
         day.builds.unmovable_permille,
-        permille(blocks(&lua, 0, Unmovable), lua.orders.allocated_blocks()),
+        permille(blocks(&lua, 0, Unmovable), lua.orders.allocated_blocks.unwrap()),
     );
     let openssl = recorded("k618_2c_make_openssl_j4");
     is_about(
         day.builds.unmovable_permille,
-        permille(blocks(&openssl, 0, Unmovable), openssl.orders.allocated_blocks()),
+        permille(blocks(&openssl, 0, Unmovable), openssl.orders.allocated_blocks.unwrap()),
     );
-    let stay = openssl.lifetimes.alive_pages_at_end;
+    let stay = openssl.lifetimes.as_ref().unwrap().alive_pages_at_end;
     is_about(day.files.folio_permille, permille(4 * blocks(&openssl, 2, Movable), stay));
     let inodes = blocks(&openssl, 0, Reclaimable) + 4 * blocks(&openssl, 2, Reclaimable);
     let mean_file_pages = f64::from(day.files.pages_max - 1) / f64::from(day.files.pages_max).ln();
@@ -52,7 +53,7 @@ fn values_that_name_a_recording_are_those_of_the_recording() {
     let sockets = recorded("k618_2c_hackbench_sock");
     is_about(
         day.slabs.pairs_permille,
-        permille(blocks(&sockets, 1, Unmovable), sockets.orders.allocated_blocks()),
+        permille(blocks(&sockets, 1, Unmovable), sockets.orders.allocated_blocks.unwrap()),
     );
     let tcp = recorded("k612_2c_tcp");
     let unmovable = (0..11).map(|order| blocks(&tcp, order, Unmovable)).sum();

@@ -57,11 +57,15 @@ impl Inner {
 mod tests {
     use std::num::NonZeroUsize;
     use std::ops::ControlFlow;
+    use std::time::Duration;
 
     use pageset_core::Order;
 
     use super::*;
-    use crate::{Backing, CachedOrder, FastPath, Pages, ReturnPolicy, Stats, Trimmed, ValidateError, Worker};
+    use crate::{
+        Backing, CachedOrder, FastPath, Pages, ReturnPolicy, Stats, TakeOverError, Trimmed, ValidateError,
+        Worker,
+    };
 
     /// Runs `work` in a child process, which a signal ends if it hangs. Returns the child's exit status,
     /// which is 101 after a panic.
@@ -86,7 +90,7 @@ mod tests {
     type Operation = (&'static str, fn(&Pool, Pages<'_>));
 
     /// Most public operations of a pool and of pages, each with a check of its result in a child.
-    const OPERATIONS: [Operation; 20] = [
+    const OPERATIONS: [Operation; 25] = [
         ("alloc", |pool, _| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked)),
         ("alloc_zeroed", |pool, _| {
             assert_eq!(pool.alloc_zeroed(Order::MAX).unwrap_err(), AllocError::Forked)
@@ -99,11 +103,22 @@ mod tests {
             assert_eq!(pool.alloc_run(5 << 20).unwrap_err(), AllocError::Forked);
             assert_eq!(pool.alloc_run_zeroed(5 << 20).unwrap_err(), AllocError::Forked);
         }),
+        ("alloc_run_aligned", |pool, _| {
+            assert_eq!(pool.alloc_run_aligned(5 << 20, 8 << 20).unwrap_err(), AllocError::Forked);
+            assert_eq!(pool.alloc_run_aligned_zeroed(5 << 20, 8 << 20).unwrap_err(), AllocError::Forked);
+        }),
+        ("alloc_gib", |pool, _| assert_eq!(pool.alloc_gib().unwrap_err(), AllocError::Forked)),
         ("split_off", |_, mut pages| {
             let rest = pages.split_off(1);
             assert_eq!((pages.page_count(), pages.offset() + 4096), (1, rest.offset()));
         }),
+        ("join", |_, mut pages| {
+            let rest = pages.split_off(1);
+            let rest = pages.join(rest).expect_err("nothing can be joined in a child");
+            assert_eq!((pages.page_count(), rest.page_count()), (1, 3));
+        }),
         ("discard", |_, pages| assert_eq!(pages.discard(), 0)),
+        ("give_back", |_, mut pages| assert_eq!(pages.give_back(0..2), 0)),
         ("alloc_at", |pool, _| assert_eq!(pool.alloc_at(0, Order::ZERO).unwrap_err(), AllocError::Forked)),
         ("pop_frame", |pool, pages| {
             let order = CachedOrder::of(Order::new(2).unwrap()).unwrap();
@@ -128,6 +143,9 @@ mod tests {
         ("populate", |pool, _| {
             let outcome = pool.populate(16 << 20, NonZeroUsize::MIN, |_| ControlFlow::Continue(()));
             assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::EPERM));
+        }),
+        ("take_over", |pool, _| {
+            assert!(matches!(pool.take_over(Duration::ZERO), Err(TakeOverError::NotAgreed)));
         }),
         ("stats", |pool, _| assert_eq!(pool.stats(), Stats::default())),
         ("validate", |pool, _| assert_eq!(pool.validate(), Err(ValidateError::Forked))),

@@ -458,7 +458,8 @@ impl<'p> Run<'p> {
     fn read_file(&self, which: usize) {
         // SAFETY: this function writes nothing through the file.
         let file = unsafe { self.pool.memfd() };
-        assert_eq!(file.is_some(), self.setup.memory == Memory::Of(Backing::Memfd));
+        let has_file = matches!(self.setup.memory, Memory::Of(Backing::Memfd | Backing::Hugetlb(_)));
+        assert_eq!(file.is_some(), has_file);
         let (Some(file), false) = (file, self.held.is_empty()) else { return };
         let owned = &self.held[which % self.held.len()];
         let file = std::fs::File::from(file.try_clone_to_owned().unwrap());

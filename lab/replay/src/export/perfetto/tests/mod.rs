@@ -12,7 +12,7 @@ use pageset_trace::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{ReplayOptions, SurveyOptions, replay, survey};
+use crate::{Log2Counts, ReplayOptions, SurveyOptions, replay, survey};
 use read_back::ReadBack;
 
 fn bundled(name: &str) -> Box<dyn TraceReader> {
@@ -80,21 +80,27 @@ fn says_what_the_survey_says(name: &str) -> ReadBack {
     let kernel = &counted.kernel;
     let of = |name| found.sum("recorded kernel", name);
     assert_eq!(summary.events, counted.events);
-    assert_eq!(of("refill"), (kernel.refills.total(), kernel.refills.sum));
-    assert_eq!(of("drain"), (kernel.drains.total(), kernel.drains.sum));
-    assert_eq!(summary.recorded, (kernel.refills.total(), kernel.drains.total()));
-    assert_eq!(of("tick").0, kernel.vmstat_ticks);
-    assert_eq!(of("LRU drain").0, kernel.lru_drains);
-    assert_eq!(of("kswapd").0, kernel.kswapd_wakes);
-    assert_eq!(of("direct reclaim"), (kernel.direct_reclaims, kernel.direct_reclaimed_pages));
-    assert_eq!(of("wait for zone lock").0 + of("wait for spinlock").0, kernel.spin_waits.total());
-    assert_eq!(of("wait for other lock").0, kernel.other_waits.total());
+    let (refills, drains) = (kernel.refills.as_ref().unwrap(), kernel.drains.as_ref().unwrap());
+    assert_eq!(of("refill"), (refills.total(), refills.sum));
+    assert_eq!(of("drain"), (drains.total(), drains.sum));
+    assert_eq!(summary.recorded, (refills.total(), drains.total()));
+    assert_eq!(Some(of("tick").0), kernel.vmstat_ticks);
+    assert_eq!(Some(of("LRU drain").0), kernel.lru_drains);
+    assert_eq!(Some(of("kswapd").0), kernel.kswapd_wakes);
+    let (reclaims, pages) = of("direct reclaim");
+    assert_eq!((Some(reclaims), Some(pages)), (kernel.direct_reclaims, kernel.direct_reclaimed_pages));
+    let spin_waits = kernel.spin_wait_ns.as_ref().unwrap();
+    assert_eq!(of("wait for zone lock").0 + of("wait for spinlock").0, spin_waits.total());
+    let other_waits = kernel.other_wait_ns.as_ref().map_or(0, Log2Counts::total);
+    assert_eq!(of("wait for other lock").0, other_waits);
     let spinning = |name: &str| name == "wait for zone lock" || name == "wait for spinlock";
     let waited = found.slices.iter().filter(|slice| spinning(&slice.name)).map(|slice| slice.length_ns);
-    assert_eq!(waited.sum::<u64>(), kernel.spin_waits.sum);
+    assert_eq!(waited.sum::<u64>(), spin_waits.sum);
     let kernel = format!("recorded Linux {}", bundled(name).info().kernel.as_deref().unwrap());
-    for (cpu, totals) in counted.cpus.each.iter().enumerate() {
-        let last = |what| found.last(&format!("{kernel} / CPU {cpu} / CPU {cpu} {what}")).unwrap_or(0) as u64;
+    for totals in &counted.cpus.each {
+        let cpu = totals.cpu;
+        let track = |what| format!("{kernel} / CPU {cpu} / CPU {cpu} {what}");
+        let last = |what| Some(found.last(&track(what)).unwrap_or(0) as u64);
         assert_eq!(last("pages allocated"), totals.allocated_pages, "CPU {cpu}");
         assert_eq!(last("pages freed"), totals.freed_pages, "CPU {cpu}");
     }
@@ -294,10 +300,11 @@ proptest! {
         let open = recording(&all_recorded(), &events);
         let (found, summary) = exported(&open, &["linux-6.12"]);
         let counted = survey(open().as_mut(), &SurveyOptions::default(), |_| ()).unwrap();
-        let kernel = &counted.kernel;
-        prop_assert_eq!(summary.recorded, (kernel.refills.total(), kernel.drains.total()));
-        let (refills, drains) = (found.sum("recorded kernel", "refill"), found.sum("recorded kernel", "drain"));
-        prop_assert_eq!(refills, (kernel.refills.total(), kernel.refills.sum));
-        prop_assert_eq!(drains, (kernel.drains.total(), kernel.drains.sum));
+        let kernel = counted.kernel;
+        let (refills, drains) = (kernel.refills.unwrap(), kernel.drains.unwrap());
+        prop_assert_eq!(summary.recorded, (refills.total(), drains.total()));
+        let of = |name| found.sum("recorded kernel", name);
+        prop_assert_eq!(of("refill"), (refills.total(), refills.sum));
+        prop_assert_eq!(of("drain"), (drains.total(), drains.sum));
     }
 }
