@@ -36,8 +36,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// GiB are found without a search of the pageblocks.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for a count of 0; [`AllocError::BadAlign`] if `align` is no power of two; the
-    /// errors of [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for a count of 0; [`AllocError::BadAlign`] if `align` is no power of two;
+    /// [`AllocError::NotFree`] in the cases of [`alloc_exact`](Self::alloc_exact); the errors of
+    /// [`alloc`](Self::alloc).
     pub fn alloc_contiguous(
         &self,
         cpu: CpuId,

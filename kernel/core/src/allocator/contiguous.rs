@@ -43,7 +43,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ///
     /// # Errors
     /// [`AllocError::BadCount`] if `frames` is 0, [`AllocError::BadAlign`] if `align` is not a power of two.
-    /// Otherwise the errors of [`alloc_exact`](Self::alloc_exact).
+    /// [`AllocError::NotFree`] in the cases of [`alloc_exact`](Self::alloc_exact). Otherwise the errors of
+    /// [`alloc`](Self::alloc).
     pub fn alloc_contiguous(
         &self,
         cpu: CpuId,
