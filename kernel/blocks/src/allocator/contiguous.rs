@@ -118,10 +118,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // Only this call owns the frames of the range, so freeing them succeeds, even if a CPU stopped while
-        // it was making one of the pageblocks whole.
-        let freed = self.free_parts(cpu, pfns);
-        debug_assert!(freed.is_ok(), "frames that were just taken are in use");
+        // No caller has got the frames of the range.
+        self.free_in_service(cpu, pfns).ok();
         Err(AllocError::OutOfMemory { order: request.order })
     }
 
@@ -252,8 +250,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.take_part(block, part.clone(), of) {
                 if at > frames.start {
                     // No caller has got these frames.
-                    let freed = self.free_parts(cpu, zone.pfn(frames.start).0..zone.pfn(at).0);
-                    debug_assert!(freed.is_ok(), "frames that were just taken are in use");
+                    self.free_in_service(cpu, zone.pfn(frames.start).0..zone.pfn(at).0).ok();
                 }
                 return false;
             }

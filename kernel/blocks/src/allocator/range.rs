@@ -55,9 +55,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // No caller has got the block yet, so the free succeeds.
-        let freed = self.free(cpu, pfn, request.order);
-        debug_assert!(freed.is_ok(), "a block that was just taken is in use");
+        // No caller has got the block. If another CPU has marked it bad meanwhile, it stays out of service.
+        self.free(cpu, pfn, request.order).ok();
         Err(AllocError::OutOfMemory { order: request.order })
     }
 
@@ -150,15 +149,33 @@ impl<A: Access> BlockAllocator<'_, A> {
         if surplus.is_empty() {
             return Ok(());
         }
-        let Err(error) = self.free_parts(cpu, surplus.clone()) else { return Ok(()) };
-        if let FreeError::Leaked(bad) = error {
-            // The call above has freed no frame of the bad frame's row, because a row is freed at once.
-            let rest = (bad.0 - bad.0 % ROW_FRAMES as u64).max(surplus.start);
-            for frame in (pfn.0..surplus.start).chain(rest..surplus.end) {
+        let Err(error) = self.free_in_service(cpu, surplus.clone()) else { return Ok(()) };
+        if matches!(error, FreeError::Leaked(_)) {
+            for frame in pfn.0..surplus.start {
                 self.free_parts(cpu, frame..frame + 1).ok();
             }
         }
         Err(AllocError::NotFree(pfn))
+    }
+
+    /// Frees frames that this call has taken, and that no caller got.
+    ///
+    /// Race: another CPU marks a frame bad meanwhile. The frames that stay in service still belong to this
+    /// call, so it frees all of them. After another error, the frames from the error on stay in use: another
+    /// caller freed one of them by mistake, so they may belong to a new owner.
+    ///
+    /// # Errors
+    /// [`FreeError::Leaked`] if a frame is out of service, or the error of the mistake.
+    pub(super) fn free_in_service(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        let freed = self.free_parts(cpu, pfns.clone());
+        if let Err(FreeError::Leaked(bad)) = freed {
+            // `free_parts` has freed no frame of the bad frame's row, because a row is freed at once.
+            let rest = (bad.0 - bad.0 % ROW_FRAMES as u64).max(pfns.start);
+            for frame in rest..pfns.end {
+                self.free_parts(cpu, frame..frame + 1).ok();
+            }
+        }
+        freed
     }
 
     /// Frees the frames of a range, which may be whole blocks or parts of blocks. The rest of a block stays
@@ -431,6 +448,26 @@ mod tests {
     fn if_a_surplus_frame_is_marked_bad_meanwhile_the_rest_of_the_block_is_freed() {
         // The block of 16 frames that begins at frame 80 goes out of service.
         check(|allocator, pfn| allocator.mark_bad(CpuId(1), Pfn(pfn)).unwrap(), 0, 16);
+    }
+
+    /// A reader found this bug: an allocation of a range that had to return its frames lost the frames behind
+    /// a bad one.
+    #[test]
+    fn frames_that_go_back_are_free_but_for_a_block_that_was_marked_bad_meanwhile() {
+        let regions = [0..2048];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..2048, regions: &regions }];
+        let config = Config::new(&zones, &[NodeId(0); 2]);
+        let cpu = CpuId(0);
+        for bad in [100, 511, 512, 1023, 1029] {
+            let allocator = <BlockAllocator<'_>>::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+            allocator.alloc_range(cpu, 100..1030, &Request::new(Order::ZERO)).unwrap();
+            allocator.split_range(cpu, 100..1030).unwrap();
+            allocator.mark_bad(CpuId(1), Pfn(bad)).unwrap();
+            assert_eq!(allocator.free_in_service(cpu, 100..1030), Err(FreeError::Leaked(Pfn(bad))));
+            let census = allocator.validate().unwrap();
+            assert_eq!((census.allocated, census.leaked), (0, 1), "{bad}");
+        }
     }
 
     #[test]
