@@ -29,10 +29,10 @@ fn steps() -> Vec<Step> {
         .collect()
 }
 
-/// Whether a printed line has the words of the line that the page shows. Numbers may differ. `[..]` stands
-/// for any rest of a line.
+/// Whether a printed line has the words of the line that the page shows. Numbers may differ. `...` at
+/// the end of the line stands for any rest of the line.
 fn is_alike(shown: &str, printed: &str) -> bool {
-    if let Some(begin) = shown.strip_suffix(" [..]") {
+    if let Some(begin) = shown.strip_suffix(" ...") {
         let words = begin.split_whitespace().count();
         let printed: Vec<_> = printed.split_whitespace().take(words).collect();
         return is_alike(begin, &printed.join(" "));
@@ -74,9 +74,9 @@ fn missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
 
 #[test]
 fn a_shape_has_its_words_and_any_numbers() {
-    let shape = ["2 CPUs, 16 pages", "...", "end 7"].map(str::to_owned);
+    let shape = ["2 CPUs, 16 pages ...", "...", "end 7"].map(str::to_owned);
     assert_eq!(missing(&shape, "8 CPUs, 99 pages\nmore\nend 1\n"), None);
-    assert_eq!(missing(&shape, "8 CPUs, 99 frames\nend 1\n"), Some("2 CPUs, 16 pages"));
+    assert_eq!(missing(&shape, "8 CPUs, 99 frames\nend 1\n"), Some("2 CPUs, 16 pages ..."));
     assert_eq!(missing(&shape, "8 CPUs, 99 pages\nend\n"), Some("end 7"));
 }
 
@@ -97,5 +97,5 @@ fn the_first_ten_minutes_on_a_live_machine_print_what_the_book_shows() {
         assert!(output.status.success(), "{arguments:?}: {printed}");
         assert_eq!(missing(&expected, &printed), None, "{arguments:?} printed:\n{printed}");
     }
-    assert!(Path::new(&directory.path().join("my.pgtrace")).exists(), "the recording of step 5");
+    assert!(Path::new(&directory.path().join("my.pgtrace")).exists(), "the recording of step 6");
 }

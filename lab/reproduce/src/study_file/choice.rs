@@ -209,8 +209,10 @@ mod tests {
         }
         let with_31 = complete.iter().filter(|enough| *enough == "31").count();
         let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
-        let counted = format!("{} rows with all three batches.", complete.len());
-        let sentence = format!("{counted} A batch of 31 is enough in {with_31} of these rows.");
+        let row_count = complete.len();
+        let sentence = format!(
+            "{row_count} rows with all three batches. A batch of 31 is enough in {with_31} of the {row_count} rows."
+        );
         assert!(page.contains(&sentence), "{sentence}");
     }
 
