@@ -158,7 +158,7 @@ impl Forecaster<'_> {
     }
 
     /// Returns the visits of a copy of this policy under another name. The page sets of a copy begin in their
-    /// steady state, also if the policy is that of the recorded kernel.
+    /// steady state, also for the policy of the recorded kernel.
     pub(super) fn steady_visits(&self, candidate: &Candidate) -> Result<u64, ReplayError> {
         let mut copy = *candidate;
         copy.policy.name = "copy";
