@@ -22,7 +22,7 @@ use pageset_measure::host::Settings;
 use pageset_replay::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};
 use pageset_replay::fleet::Answer;
 use pageset_replay::who::Who;
-use pageset_replay::{Against, INTERVAL_COVERAGE, ReplayError};
+use pageset_replay::{Against, INTERVAL_COVERAGE, RECORD_LONGER, ReplayError};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
 use pageset_study::latency::simulated;
 use pageset_trace::{TraceError, TraceReader};
@@ -80,6 +80,9 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             command.display()
         ));
     }
+    if let [recording] = args.recordings.as_slice() {
+        hint::of_missing(recording, "`advise` records this machine")?;
+    }
     args.output.check()?;
     left::offer(&settings)?;
     if is_fleet {
@@ -128,6 +131,12 @@ fn judge(
         let mut advice = judged.map_err(of_reading)?;
         if recording.is_none() {
             advice.recording = THIS_MACHINE.to_owned();
+            let longer = if args.command.is_empty() { "--for" } else { "COMMAND" };
+            let times = (2 * args.times).max(3);
+            let remedy = format!("Repeat with `--times {times}`, or with a longer {longer}.");
+            for said in advice.sentences.iter_mut().chain(&mut advice.warnings) {
+                RECORD_LONGER.iter().for_each(|made| *said = said.replace(made, &remedy));
+            }
         }
         Ok(advice)
     };

@@ -1,6 +1,10 @@
 //! Adds a remedy to an error, if one is known.
 
-use anyhow::anyhow;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
 use pageset_trace::TraceError;
 
 /// Adds a remedy to an error of a recording. If the file does not exist, the error says how to make a
@@ -17,6 +21,19 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     match hint {
         Some(hint) => anyhow!("{error}; {hint}"),
         None => error.into(),
+    }
+}
+
+/// Returns an error if there is no file at `recording`. `otherwise` says what the subcommand does if the user
+/// names no file.
+pub(crate) fn of_missing(recording: &Path, otherwise: &str) -> Result<()> {
+    match fs::metadata(recording) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(anyhow!(
+            "{}: cannot open: {error}; `pageset record -o FILE -- COMMAND` makes a recording; without a file name, \
+             {otherwise}",
+            recording.display()
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -8,20 +8,8 @@ use pageset_report::{Provenance, shell_word};
 
 /// Options that do not change a result, because they only say where and how the result is written, and how
 /// many workers run. The command line that repeats a result leaves out the options of this list.
-const OUTSIDE: [&str; 12] = [
-    "format",
-    "output",
-    "force",
-    "svg",
-    "html",
-    "jobs",
-    "on",
-    "into",
-    "verbose",
-    "evidence",
-    "exit_code",
-    "keep_recording",
-];
+const OUTSIDE: [&str; 9] =
+    ["format", "output", "force", "svg", "html", "jobs", "on", "into", "keep_recording"];
 
 /// A command line, without options that do not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +33,17 @@ impl Invocation {
         };
         let options = definition.get_arguments().filter(|arg| !arg.is_positional()).filter(typed);
         let options: Vec<_> = options.flat_map(|arg| option(arg, matches)).collect();
-        let places = definition.get_positionals().filter(typed).flat_map(|arg| values(arg, matches));
-        let places: Vec<_> = places.flatten().collect();
+        let places = definition.get_positionals().filter(typed);
+        let (last, places): (Vec<_>, Vec<_>) = places.partition(|arg| arg.is_last_set());
+        let words = |all: Vec<&Arg>| all.into_iter().flat_map(|arg| values(arg, matches)).flatten().collect();
+        let (last, places): (Vec<String>, Vec<String>) = (words(last), words(places));
         // Write arguments first, because an option with many values would take arguments after it as values.
-        // Write arguments that look like options last, after `--`.
-        let parts = if places.iter().any(|place| place.len() > 1 && place.starts_with('-')) {
-            [options, vec!["--".to_owned()], quoted_all(&places)].concat()
+        // Write arguments that look like options last, after `--`. A command to be recorded stands there too.
+        let dashes = vec!["--".to_owned()];
+        let parts = if !last.is_empty() {
+            [quoted_all(&places), options, dashes, quoted_all(&last)].concat()
+        } else if places.iter().any(|place| place.len() > 1 && place.starts_with('-')) {
+            [options, dashes, quoted_all(&places)].concat()
         } else {
             [quoted_all(&places), options].concat()
         };
@@ -150,12 +143,12 @@ mod tests {
     /// Command lines that together contain every option of every command that prints a provenance.
     const LINES: [&str; 32] = [
         "pageset replay --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
-        "pageset replay t --series",
+        "pageset replay t --series --verbose",
         "pageset replay --series=batch",
         "pageset replay t --sweep batch=31,63 high=186,378 --sweep scale-max=1",
         "pageset verify -p linux-6.1 --mode free --explain 2 --class event-order --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 --lenient --recover a 'b c'",
         "pageset replay t --set vm.min_free_kbytes=1000 --set batch=31",
-        "pageset advise --lenient --recover 'a b'",
+        "pageset advise --lenient --recover --evidence --exit-code 'a b'",
         "pageset advise --for 5m --apply vm.stat_interval=2 --times 3 --keep --yes --prepare 'make clean' -- make -j4",
         "pageset advise --put-back",
         "pageset verify",
@@ -233,6 +226,12 @@ mod tests {
         assert_eq!(
             printed("pageset sweep p.toml -j 2 --svg d --force -o r.txt -f json --on processes --into d"),
             "pageset sweep p.toml"
+        );
+        assert_eq!(
+            printed(
+                "pageset advise --apply vm.stat_interval=2 --times 2 --yes --evidence -o f -- python3 load.py"
+            ),
+            "pageset advise --apply vm.stat_interval=2 --times 2 --yes --evidence -- python3 load.py"
         );
         assert_eq!(
             printed("pageset bench faults --format csv --threads 2"),

@@ -119,9 +119,18 @@ fn status(ended: Result<()>, words: &[String]) -> u8 {
 /// Adds a tip to the error if a command to be recorded was typed without `--` before it.
 fn with_dashes(mut error: clap::Error, words: &[String]) -> clap::Error {
     let [verb, rest @ ..] = words else { return error };
+    let definition = args::definition();
     let records = ["record", "advise"].contains(&verb.as_str());
-    let command = rest.iter().position(|word| !word.starts_with('-')).filter(|_| records);
+    let Some(verb_definition) = definition.find_subcommand(verb).filter(|_| records) else { return error };
+    let is_value = |at: usize| at > 0 && takes_next(verb_definition, &rest[at - 1]);
+    let command = (0..rest.len()).find(|at| !rest[*at].starts_with('-') && !is_value(*at));
+    // If the first unknown word comes before it, the word is no command.
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(unknown)) => rest.iter().position(|word| word.starts_with(unknown)),
+        _ => None,
+    };
     if let Some(at) = command
+        && unknown.is_none_or(|unknown| unknown >= at)
         && error.kind() == ErrorKind::UnknownArgument
         && !rest.contains(&"--".to_owned())
         && !rest[at..].iter().all(|word| word.starts_with('-'))
@@ -130,6 +139,16 @@ fn with_dashes(mut error: clap::Error, words: &[String]) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Whether the word `option` is an option of the subcommand that takes the next word as its value.
+fn takes_next(verb: &clap::Command, option: &str) -> bool {
+    let of_word = |arg: &&clap::Arg| {
+        let long = arg.get_long().is_some_and(|long| option.strip_prefix("--") == Some(long));
+        let short = arg.get_short().is_some_and(|short| option == format!("-{short}"));
+        (long || short) && arg.get_action().takes_values() && !arg.is_require_equals_set()
+    };
+    verb.get_arguments().any(|arg| of_word(&arg))
 }
 
 fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
@@ -183,6 +202,10 @@ mod tests {
         );
         assert!(!said("stat a -b").contains("after `--`"), "{}", said("stat a -b"));
         assert!(!said("record -C 0 -- true").contains("after `--`"));
+        for typed in ["record -v --for 4s", "record --for 4s -v", "record --when zone_wait_us>500 -v"] {
+            assert!(!said(typed).contains("after `--`"), "{typed}: {}", said(typed));
+        }
+        assert!(said("record --for 4s make -j4").contains("'pageset record -- make ...'"));
     }
 }
 

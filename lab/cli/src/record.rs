@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow, bail};
 use pageset_measure::host::Settings;
-use pageset_record::{Check, Going, Options, RecordError, Recording, Session, Status, check, count, measure};
+use pageset_record::{
+    Check, Condition, Going, Options, RecordError, Recording, Session, Status, check, count, measure,
+};
 use signal_hook::flag;
 
 use crate::left;
@@ -50,6 +52,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     if args.counts {
         return run_counts(&options, path, existing, &is_interrupted);
     }
+    let until = options.until;
     let session = Session::prepare(options)?;
     for name in &session.removed {
         output::say(&format!(
@@ -63,7 +66,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
         if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }
     });
     drop(live);
-    end(path, recording)
+    end(path, recording, until)
 }
 
 /// Counts events in the kernel instead of recording them.
@@ -72,11 +75,12 @@ fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted
     let recording = count(options, file, &mut |_| {
         if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }
     });
-    end(path, recording)
+    end(path, recording, None)
 }
 
-/// Prints a summary of the recording. If recording failed, returns the error.
-fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
+/// Prints a summary of the recording. If recording failed, returns the error. `until` is the condition of
+/// `--when`.
+fn end(path: &Path, recording: Result<Recording, RecordError>, until: Option<Condition>) -> Result<()> {
     if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
         // Nothing was recorded, so remove the empty file.
         output::remove_begun(path);
@@ -88,7 +92,7 @@ fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
         }
         error => error.into(),
     })?;
-    output::print(|out| ending::print(out, path, &recording))
+    output::print(|out| ending::print(out, path, &recording, until))
 }
 
 /// Returns a flag that the first interrupt sets. The second interrupt ends the program at once.

@@ -17,7 +17,7 @@ mod verdict;
 
 use std::io::{self, IsTerminal as _};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use pageset_replay::report_data::{ReportData, report_data};
 use pageset_report::Provenance;
 use pageset_report::page::Page;
@@ -44,6 +44,10 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
             "a report reads a recording three times, so the recording cannot come from the standard input: \
              give a file",
         );
+    }
+    if let Some(folder) = args.traces.iter().find(|trace| trace.is_dir()) {
+        let files = folder.join("*.pgtrace");
+        bail!("{}: is a directory; name its files, as in {}", folder.display(), files.display());
     }
     if sources.is_empty() {
         sources.push(SourceArgs { recording: None, opening: args.opening.clone() });

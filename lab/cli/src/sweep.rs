@@ -29,7 +29,9 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     {
         output::check_file(&drawing(directory, question), args.output.target.existing())?;
     }
-    let mut sweep = Sweep::new(&plan)?;
+    let in_plan = || args.plan.display().to_string();
+    let mut sweep = Sweep::new(&plan).with_context(in_plan)?;
+    figure::check(&plan.questions, sweep.runs().iter().map(|(_, spec)| keys(spec))).with_context(in_plan)?;
     match args.on.as_ref() {
         Some(engine) => {
             let results = args.into.clone().unwrap_or_else(|| args.plan.with_extension("results"));

@@ -234,8 +234,9 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     }
     let cold: u64 = verified.iter().map(|one| one.verification.refills.cold).sum();
     notes.push(format!(
-        "Left out: {cold} first refills of lists, because the contents of the lists before are not known. \
-         `pageset verify --explain 1` shows the events around the first mismatch."
+        "Left out: {cold} first {}, because the contents of the lists before are not known. \
+         `pageset verify --explain 1` shows the events around the first mismatch.",
+        if cold == 1 { "refill of a list" } else { "refills of lists" }
     ));
     notes.extend(undetermined(verified));
     notes.push(taken_for_refills(verified));

@@ -143,13 +143,22 @@ fn set_buffers(instance: &Instance, cpus: &CpuList, bytes: u64) -> Result<(), Re
         let path = instance.path(format!("per_cpu/cpu{cpu}/buffer_size_kb"));
         tracefs::write(&path, &kibibytes.to_string()).map_err(|error| match &error {
             RecordError::Io { source, .. } if is_too_large(source) => RecordError::Refused {
-                problem: format!("the kernel has not {kibibytes} KiB for the buffer of each CPU"),
+                problem: format!("the kernel has not {} for the buffer of each CPU", amount(kibibytes)),
                 remedy: "make --buffer smaller".to_owned(),
             },
             _ => error,
         })?;
     }
     Ok(())
+}
+
+/// An amount of memory in the largest unit that divides it.
+fn amount(kibibytes: u64) -> String {
+    match kibibytes {
+        _ if kibibytes % (1 << 20) == 0 => format!("{} GiB", kibibytes >> 20),
+        _ if kibibytes % (1 << 10) == 0 => format!("{} MiB", kibibytes >> 10),
+        _ => format!("{kibibytes} KiB"),
+    }
 }
 
 fn is_too_large(error: &io::Error) -> bool {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::kernel_policy::policy_of_kernel;
 use crate::recorded::needs;
 use crate::replay::{
-    Candidate, Interval, KernelTotals, Replay, ReplayError, ReplayOptions, VmSettings, replay,
+    Candidate, Interval, KernelTotals, Outcome, Replay, ReplayError, ReplayOptions, VmSettings, replay,
 };
 
 /// The recordings under one kernel and setting, and the refills and drains that the kernel made during these
@@ -16,6 +16,8 @@ use crate::replay::{
 pub struct Side {
     /// The policy of the recorded kernel.
     pub policy: &'static str,
+    /// The command of the first recording, with its arguments. The list is empty if no command is known.
+    pub command: Vec<String>,
     /// The kernel's own counts in each recording.
     pub runs: Vec<KernelTotals>,
 }
@@ -36,12 +38,22 @@ pub struct Change {
     /// The mean of the lower ends of the predictions' intervals, and the mean of the upper ends. `None` for
     /// quantities without an interval.
     pub interval: Option<(f64, f64)>,
+    /// The largest value that the load allows: each allocated and each freed block causes a visit, and each
+    /// visit moves as many pages as the mean of the predicted visits.
+    pub most: f64,
     /// Each run of the second side is compared with each interval. The first number counts the comparisons
     /// where the run lies inside the interval. The second number counts all comparisons.
     pub covered: Option<(u64, u64)>,
 }
 
 impl Change {
+    /// Returns the upper end of the interval. `None` if there is no interval, or if its upper end is larger
+    /// than the load allows.
+    #[must_use]
+    pub fn upper_end(&self) -> Option<f64> {
+        self.interval.map(|(_, high)| high).filter(|high| *high <= self.most)
+    }
+
     /// Returns the measured factor: the second side's value divided by the first side's value.
     #[must_use]
     pub fn real_ratio(&self) -> f64 {
@@ -102,6 +114,7 @@ pub fn against(
         Candidate { policy: policy_of(to.as_ref())?, settings }
     };
     let policy = policy_of(from[0].as_ref())?;
+    let commands = [from[0].info().command.clone(), to[0].info().command.clone()];
     let mut to_runs = Vec::new();
     for reader in to {
         let options = ReplayOptions::default();
@@ -114,7 +127,10 @@ pub fn against(
         from_runs.push(replay.kernel_itself);
         predictions.extend(replay.outcomes);
     }
-    let change = |quantity,
+    let visits_most = mean(predictions.iter().map(|p| p.allocs + p.frees));
+    let pages = mean(predictions.iter().map(|p| p.refilled_pages + p.drained_pages));
+    let pages_most = visits_most * (pages / mean(predictions.iter().map(Outcome::visits)).max(1.0)).max(1.0);
+    let change = |quantity: &'static str,
                   real: fn(&KernelTotals) -> Option<u64>,
                   predicted: Vec<(u64, Option<Interval>)>| {
         let truths: Vec<u64> = to_runs.iter().filter_map(real).collect();
@@ -133,6 +149,7 @@ pub fn against(
             predicted: mean(predicted.iter().map(|(value, _)| *value)),
             noise: range as f64 / to.max(1.0),
             interval: intervals.map(|all| (mean(all.iter().map(|i| i.0)), mean(all.iter().map(|i| i.1)))),
+            most: if quantity.ends_with("pages") { pages_most } else { visits_most },
             covered,
         }
     };
@@ -161,9 +178,10 @@ pub fn against(
             predictions.iter().map(|p| (p.visits(), p.interval.map(|interval| interval.visits))).collect(),
         ),
     ];
+    let [from_command, to_command] = commands;
     Ok(Against {
-        from: Side { policy: policy.name, runs: from_runs },
-        to: Side { policy: candidate.policy.name, runs: to_runs },
+        from: Side { policy: policy.name, command: from_command, runs: from_runs },
+        to: Side { policy: candidate.policy.name, command: to_command, runs: to_runs },
         settings: candidate.settings.to_string(),
         changes,
     })
@@ -188,4 +206,26 @@ fn policy_of(reader: &dyn TraceReader) -> Result<Policy, ReplayError> {
 fn mean(values: impl Iterator<Item = u64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value as f64, count + 1));
     sum / f64::from(count.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_above_the_load_is_no_end() {
+        let change = |interval| Change {
+            quantity: "drained_pages",
+            from: 1.0,
+            to: 1.0,
+            predicted: 1.0,
+            noise: 0.0,
+            interval,
+            most: 40_000.0,
+            covered: None,
+        };
+        assert_eq!(change(Some((11_696.0, 27_750_088_172.0))).upper_end(), None);
+        assert_eq!(change(Some((11_696.0, 40_000.0))).upper_end(), Some(40_000.0));
+        assert_eq!(change(None).upper_end(), None);
+    }
 }

@@ -70,7 +70,20 @@ pub fn write_file(
 /// refuses.
 pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     check_file(path, existing)?;
+    directory_of(path)?;
     open_without_check(path, existing)
+}
+
+/// Returns the directory of a file that will be written, or an error if there is no such directory.
+fn directory_of(file: &Path) -> Result<PathBuf> {
+    let directory = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    if !directory.is_dir() {
+        bail!("{}; there is no directory {}, make it first", cannot_write(file), directory.display());
+    }
+    Ok(directory)
 }
 
 /// Opens the file. Race: another process may create a file of this name after `check_file`. The open itself
@@ -212,17 +225,7 @@ impl AtomicFile {
         } else {
             // Replace the file that a symbolic link points to, not the link.
             let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-            let directory = match target.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-                _ => PathBuf::from("."),
-            };
-            if !directory.is_dir() {
-                bail!(
-                    "{}; there is no directory {}, make it first",
-                    cannot_write(&target),
-                    directory.display()
-                );
-            }
+            let directory = directory_of(&target)?;
             let sink = Sink::in_directory(directory).with_context(|| cannot_write(&target))?;
             (target, sink)
         };
@@ -473,9 +476,9 @@ mod tests {
     #[test]
     fn a_directory_that_is_missing_is_named() {
         let error = write_file(Path::new("/missing/result"), Existing::Refuse, |_| Ok(())).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "/missing/result: cannot write; there is no directory /missing, make it first"
-        );
+        let said = "/missing/result: cannot write; there is no directory /missing, make it first";
+        assert_eq!(error.to_string(), said);
+        let error = begin_file(Path::new("/missing/result"), Existing::Refuse).unwrap_err();
+        assert_eq!(error.to_string(), said);
     }
 }

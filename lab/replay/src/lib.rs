@@ -59,8 +59,8 @@ pub use recorded::{Recorded, RecordedKinds};
 pub use recorded_time::{RecordedTime, TimeCounter};
 pub use replay::{
     Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,
-    Outcome, Replay, ReplayError, ReplayOptions, Room, Stage, Step, Steps, Unreplayed, Unseen, VmSettings,
-    Window, guess_layout, replay, replay_repeats, replayable,
+    Outcome, RECORD_LONGER, Replay, ReplayError, ReplayOptions, Room, Stage, Step, Steps, Unreplayed, Unseen,
+    VmSettings, Window, guess_layout, replay, replay_repeats, replayable,
 };
 pub use stretch::{OneSetting, untimed};
 pub use survey::{

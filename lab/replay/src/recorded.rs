@@ -149,7 +149,15 @@ impl RecordedKinds {
     pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
         let lacking = self.lacking(needed);
         let all = [lacking.as_slice(), &self.lacking(others)].concat();
-        (!lacking.is_empty()).then(|| format!("It has no {} events; {}.", listed(&lacking), remedy(&all)))
+        (!lacking.is_empty()).then(|| format!("It has no {}; {}.", self.absent(&lacking), remedy(&all)))
+    }
+
+    /// The missing kinds in words. If the recording does not say which kinds were switched on, the words say
+    /// that too.
+    fn absent(&self, lacking: &[EventKind]) -> String {
+        let is_known = lacking.iter().any(|kind| self.of(*kind) == Recorded::No);
+        let why = if is_known { "" } else { ": none happened, or they were not switched on" };
+        format!("{} events{why}", listed(lacking))
     }
 
     /// Requires that the kinds `needed` were recorded.
@@ -166,7 +174,7 @@ impl RecordedKinds {
             let remedy = "record the load again without --counts".to_owned();
             return Err(TraceError::File { path: info.path.clone(), problem: problem.to_owned(), remedy });
         }
-        let problem = format!("This recording does not say. It has no {} events", listed(&lacking));
+        let problem = format!("This recording does not say. It has no {}", self.absent(&lacking));
         Err(TraceError::File { path: info.path.clone(), problem, remedy: remedy(&lacking) })
     }
 }
@@ -190,7 +198,7 @@ impl RecordedKinds {
         let lacking = self.lacking(needs::VISITS);
         let (mut problem, mut remedy_of_all) = (NO_LAYOUT.to_owned(), String::new());
         if !lacking.is_empty() && info.counts.is_none() {
-            problem += &format!(". As far as it was read, it has no {} events", listed(&lacking));
+            problem += &format!(". As far as it was read, it has no {}", self.absent(&lacking));
             remedy_of_all = format!("{}; ", remedy(&lacking));
         }
         let path = info.path.display();
@@ -314,8 +322,8 @@ mod tests {
             format!("t.txt: {NO_LAYOUT}; `pageset convert t.txt OUT.pgtrace --layout FILE` adds a layout")
         );
         let lacking = said(needs::LOAD);
-        let kinds =
-            "mm_page_free_batched, mm_page_pcpu_drain and mm_page_alloc_zone_locked events; record them";
+        let kinds = "mm_page_free_batched, mm_page_pcpu_drain and mm_page_alloc_zone_locked events: none happened, or they were \
+             not switched on; record them";
         assert!(
             lacking.starts_with(&format!("t.txt: {NO_LAYOUT}. ")) && lacking.contains(kinds),
             "{lacking}"
@@ -328,9 +336,12 @@ mod tests {
         let said = kinds.unsaid(needs::LOAD).unwrap();
         assert_eq!(
             said,
-            "It has no mm_page_free events; record them with `pageset record`, or with `perf record -a -e \
-             'kmem:mm_page_*'`."
+            "It has no mm_page_free events: none happened, or they were not switched on; record them with \
+             `pageset record`, or with `perf record -a -e 'kmem:mm_page_*'`."
         );
+        let named = TraceInfo { recorded: vec!["mm_page_alloc".to_owned()], ..TraceInfo::default() };
+        let said = RecordedKinds::new(&named, &counts(&[MmPageAlloc])).unsaid(needs::LOAD).unwrap();
+        assert!(!said.contains("none happened"), "the recording names what was switched on: {said}");
         let all = [needs::LOAD, needs::WAITS].concat();
         let said = kinds.unsaid(&all).unwrap();
         assert!(said.contains("mm_page_free, contention_begin and contention_end events"), "{said}");

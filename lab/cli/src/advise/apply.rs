@@ -168,7 +168,11 @@ struct Ended {
 /// compared.
 fn visits(found: &Against, setting: &str) -> Option<String> {
     let visits = found.changes.iter().find(|change| change.quantity == "visits")?;
-    let range = visits.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.0} to {high:.0})"));
+    let range = match (visits.interval, visits.upper_end()) {
+        (Some((low, _)), Some(high)) => format!(" ({low:.0} to {high:.0})"),
+        (Some((low, _)), None) => format!(" (at least {low:.0})"),
+        (None, _) => String::new(),
+    };
     Some(format!(
         "Visits to the zones: {:.0} before, and {:.0} with {setting}; predicted were {:.0}{range}.",
         visits.from, visits.to, visits.predicted

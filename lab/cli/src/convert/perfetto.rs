@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use pageset_replay::Candidate;
 use pageset_replay::export::{FOLLOWED_ONE_IN, PerfettoOptions, PerfettoSummary, perfetto};
-use pageset_trace::{TraceError, TraceReader};
+use pageset_replay::{Candidate, RecordedKinds};
+use pageset_trace::{EventKind, TraceError, TraceReader};
 
 use super::args::ConvertArgs;
 use crate::hint;
@@ -22,7 +22,11 @@ use crate::units::size;
 
 pub(super) fn run(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let from = SourceArgs { recording: Some(args.input.clone()), opening: args.opening.clone() };
-    let source = Source::open(&from)?;
+    let mut source = Source::open(&from)?;
+    if source.info().counts.is_some() {
+        let kinds = RecordedKinds::at_the_start(&mut source).map_err(hint::of_trace)?;
+        kinds.require(&[EventKind::MmPageAlloc], source.info())?;
+    }
     if !args.policies.is_empty() && !args.input.is_file() {
         bail!(
             "{}: a pipe cannot be read twice, which --policy needs; save the recording to a file first",

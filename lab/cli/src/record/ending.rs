@@ -4,14 +4,20 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
-use pageset_record::{Ending, Met, Recording};
+use pageset_record::{Condition, Ending, Met, Recording};
 use pageset_report::{command_line, shell_word};
 use pageset_trace::{CostRange, RecordingCost, SettingChange};
 
 use crate::origin;
 use crate::units::size;
 
-pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> Result<()> {
+/// Prints the summary of a recording. `until` is the condition of `--when`.
+pub(crate) fn print(
+    out: &mut dyn Write,
+    path: &Path,
+    recording: &Recording,
+    until: Option<Condition>,
+) -> Result<()> {
     let Recording { info, events, bytes, lost, duration, .. } = recording;
     let seconds = duration.as_secs_f64();
     if info.counts.is_some() {
@@ -29,6 +35,11 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     if let Ending::Met(Met { condition, took_us, caller, cpu, pid, .. }) = recording.ending {
         let by = caller.map_or_else(String::new, |caller| format!(" ({})", caller.name()));
         writeln!(out, "Ended by {condition}: {took_us} us{by} of task {pid} on CPU {cpu}.")?;
+    } else if let Some(condition) = until {
+        writeln!(
+            out,
+            "`{condition}` did not happen; recording ended after {seconds:.1} s. The file has the latest events."
+        )?;
     }
     match (recording.ending, recording.still_running) {
         (Ending::Command(status), _) => writeln!(out, "`{command}` ended: {status}.")?,
@@ -88,10 +99,11 @@ pub(super) fn unwritten(path: &Path, error: &io::Error, bytes: u64, running: Opt
         Some(pid) => format!("recording has ended, but the command still runs as process {pid}"),
         None => "recording has ended".to_owned(),
     };
-    format!(
-        "cannot write the trace: {error}; {written}; {running}. \
-Make room, or name a file on another disk (`-o`), and record again."
-    )
+    let remedy = match error.kind() {
+        io::ErrorKind::FileTooLarge => "Raise the limit on file sizes (`ulimit -f`)",
+        _ => "Make room, or name a file on another disk (`-o`)",
+    };
+    format!("cannot write the trace: {error}; {written}; {running}. {remedy}, and record again.")
 }
 
 /// Prints the cost of recording, as measured by pairs of runs without and with a recorder.
@@ -120,6 +132,10 @@ pub(crate) fn is_running(pid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use pageset_trace::{LostEvents, TraceInfo};
+
     use super::*;
 
     fn printed(rounds: u32, percent: &mut [f64]) -> String {
@@ -153,6 +169,30 @@ mod tests {
         }
         let said = unwritten(Path::new("f"), &full(), 0, None);
         assert!(said.contains("nothing was written") && !said.contains("--recover"), "{said}");
+        let said = unwritten(Path::new("f"), &io::Error::from(io::ErrorKind::FileTooLarge), 0, None);
+        assert!(said.contains("`ulimit -f`") && !said.contains("disk"), "{said}");
+    }
+
+    #[test]
+    fn a_condition_that_was_not_met_is_said() {
+        let recording = Recording {
+            info: TraceInfo::default(),
+            events: 9,
+            bytes: 90,
+            lost: LostEvents::default(),
+            duration: Duration::from_secs(4),
+            ending: Ending::Time,
+            still_running: None,
+        };
+        let said = |until: Option<&str>| {
+            let mut out = Vec::new();
+            let until = until.map(|text| text.parse().unwrap());
+            print(&mut out, Path::new("f"), &recording, until).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let when = said(Some("zone_wait_us > 500"));
+        assert!(when.contains("`zone_wait_us > 500` did not happen; recording ended after 4.0 s."), "{when}");
+        assert!(!said(None).contains("did not happen"));
     }
 
     #[test]

@@ -78,6 +78,10 @@ pub(super) fn table(
     table.note(format!(
         "Simulated: our allocator on a modelled machine, in virtual time. Score: {unit} per second."
     ));
+    let workers = results.first().map_or(0, |result| result.workers);
+    if let Some(asked) = args.cpus.filter(|asked| asked % 2 == 1 && workers + 1 == *asked) {
+        table.note(format!("{} uses pairs of CPUs: {workers} of {asked} CPUs.", args.workload));
+    }
     if has_ours(specs) {
         table.note(
             "`visits`: how often a CPU took a zone's lock or, in an allocator without locks, changed data that all CPUs of a zone \

@@ -1,12 +1,13 @@
 //! Shows the answer to a question of a sweep's plan, as a figure and as a table.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 use pageset_report::{Cell, Column, Origin, Row, Table};
 use pageset_reproduce::sweep::{LogAxis, Question};
+use pageset_study::simulate::RunResult;
 use serde_json::Value;
 
-use super::table::{Flat, Shown, text};
+use super::table::{Flat, Shown, flattened, text};
 
 /// Draws the answer to a question. A point shows the median and the range of all runs that differ only in
 /// keys that the question does not name, such as the seed.
@@ -98,7 +99,7 @@ impl<'a> Answer<'a> {
     fn of(question: &'a Question, runs: &'a [Shown]) -> Result<Self> {
         let chosen: Vec<_> = runs.iter().filter(|run| is_chosen(question, &run.keys)).collect();
         if chosen.is_empty() {
-            bail!("question `{}`: the condition `only` leaves no run", question.title);
+            return Err(no_run(question));
         }
         let names = distinct(&chosen, &question.x, question)?;
         let panels = each(&chosen, question.panel.as_ref(), question)?;
@@ -137,6 +138,52 @@ impl<'a> Answer<'a> {
     }
 }
 
+/// Checks before the runs that questions name keys and results of these runs. `runs` has the keys of each
+/// run.
+pub(crate) fn check(questions: &[Question], runs: impl Iterator<Item = Flat>) -> Result<()> {
+    let Ok(Value::Object(results)) = serde_json::to_value(RunResult::default()) else { return Ok(()) };
+    for question in questions {
+        for y in question.y.values() {
+            // Only runs of a recording have the result `played`.
+            let field = y.split('.').next().unwrap_or(y);
+            if field != "played" && !results.contains_key(field) {
+                return Err(no_result(question, y, &flattened(&results)));
+            }
+        }
+    }
+    let mut has_runs = vec![false; questions.len()];
+    for keys in runs {
+        for (question, has_runs) in questions.iter().zip(&mut has_runs) {
+            if is_chosen(question, &keys) {
+                *has_runs = true;
+                let named = [Some(&question.x), question.panel.as_ref(), question.series.as_ref()];
+                named.into_iter().flatten().try_for_each(|key| of_key(&keys, key, question).map(drop))?;
+            }
+        }
+    }
+    match questions.iter().zip(has_runs).find(|(_, has_runs)| !has_runs) {
+        Some((question, _)) => Err(no_run(question)),
+        None => Ok(()),
+    }
+}
+
+fn no_run(question: &Question) -> anyhow::Error {
+    anyhow!("question `{}`: the condition `only` leaves no run", question.title)
+}
+
+fn no_result(question: &Question, y: &str, results: &Flat) -> anyhow::Error {
+    let known = results.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    anyhow!("question `{}`: there is no result `{y}`; choose from: {known}", question.title)
+}
+
+/// A run's value of a key.
+fn of_key<'a>(spec: &'a Flat, key: &str, question: &Question) -> Result<&'a Value> {
+    let known = || spec.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    spec.get(key).ok_or_else(|| {
+        anyhow!("question `{}`: a run has no key `{key}`; it has: {}", question.title, known())
+    })
+}
+
 fn is_chosen(question: &Question, spec: &Flat) -> bool {
     question.only.iter().all(|(key, wanted)| {
         let wanted = serde_json::to_value(wanted).unwrap_or(Value::Null);
@@ -149,10 +196,7 @@ fn is_chosen(question: &Question, spec: &Flat) -> bool {
 fn distinct<'a>(runs: &[&'a Shown], key: &str, question: &Question) -> Result<Vec<&'a Value>> {
     let mut values: Vec<&Value> = Vec::new();
     for Shown { keys: spec, .. } in runs {
-        let known = || spec.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let value = spec.get(key).ok_or_else(|| {
-            anyhow!("question `{}`: a run has no key `{key}`; it has: {}", question.title, known())
-        })?;
+        let value = of_key(spec, key, question)?;
         if !values.contains(&value) {
             values.push(value);
         }
@@ -194,10 +238,7 @@ fn points<'a>(
 ) -> Result<Vec<Point>> {
     let mut values: Vec<(f64, Vec<f64>)> = Vec::new();
     for Shown { keys: spec, results: result } in runs {
-        let known = || result.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let value = result.get(y).ok_or_else(|| {
-            anyhow!("question `{}`: there is no result `{y}`; choose from: {}", question.title, known())
-        })?;
+        let value = result.get(y).ok_or_else(|| no_result(question, y, result))?;
         // A run may lack a result, such as a latency if there was no allocation.
         let Some(value) = value.as_f64() else { continue };
         let position = names.iter().position(|name| spec.get(&question.x) == Some(*name)).unwrap_or(0) as f64;
@@ -300,6 +341,24 @@ mod tests {
             ),
         ] {
             assert_eq!(figure(&question(text), &runs()).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn questions_are_checked_before_the_runs() {
+        let checked = |text: &str| {
+            let keys = runs().into_iter().map(|run| run.keys);
+            check(&[question(text)], keys).map_err(|error| error.to_string())
+        };
+        assert_eq!(checked("x = \"batch\"\ny = [\"score_per_s\", \"played.events\"]"), Ok(()));
+        for (text, message) in [
+            ("x = \"bach\"\ny = \"score_per_s\"", "a run has no key `bach`; it has: batch, machine, seed"),
+            ("x = \"batch\"\ny = \"unit\"\npanel = \"cpus\"", "a run has no key `cpus`"),
+            ("x = \"batch\"\ny = \"speed\"", "there is no result `speed`; choose from: "),
+            ("x = \"batch\"\ny = \"unit\"\nonly = { seed = 9 }", "`only` leaves no run"),
+        ] {
+            let error = checked(text).unwrap_err();
+            assert!(error.starts_with("question `Q`: ") && error.contains(message), "{error}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use pageset_replay::{Against, Change, ReplayError, against};
 use pageset_report::page::{Bar, Bars, Page, Part, Section};
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document};
 use pageset_trace::TraceReader;
 use serde::Serialize;
 
@@ -59,7 +59,8 @@ fn as_page(found: &Against, provenance: &Provenance) -> Page {
     let whole = |value: f64| value.round().max(0.0) as u64;
     let bars = found.changes.iter().map(|change| {
         let bar = |name: &str, value: f64, range| Bar { name: name.to_owned(), value: whole(value), range };
-        let range = change.interval.map(|(low, high)| (whole(low), whole(high)));
+        let ends = change.interval.zip(change.upper_end());
+        let range = ends.map(|((low, _), high)| (whole(low), whole(high)));
         Bars {
             title: change.quantity.replace('_', " "),
             unit: String::new(),
@@ -106,10 +107,11 @@ fn table(found: &Against) -> Table {
             Cell::real(change.to, 0),
             Cell::real(change.predicted, 0),
             end(change.interval.map(|interval| interval.0)),
-            end(change.interval.map(|interval| interval.1)),
+            end(change.upper_end()),
             Cell::real(change.real_ratio(), 2),
             Cell::real(change.predicted_ratio(), 2),
-            Cell::real(100.0 * change.noise, 0),
+            // The noise of a single run is not known.
+            Cell::real((found.to.runs.len() > 1).then_some(100.0 * change.noise), 0),
             count(change.covered.map(|covered| covered.0)),
             count(change.covered.map(|covered| covered.1)),
         ]));
@@ -124,12 +126,26 @@ fn title(found: &Against) -> String {
 }
 
 fn notes(found: &Against) -> Vec<String> {
-    let mut notes = vec![format!(
-        "Means of {} replayed runs, and of {} runs that these are compared with. Zone visits are refills and \
-         drains.",
-        found.from.runs.len(),
-        found.to.runs.len()
-    )];
+    let mut notes = vec![match (found.from.runs.len(), found.to.runs.len()) {
+        (1, 1) => "One replayed run, and one run that it is compared with.".to_owned(),
+        (from, to) => format!(
+            "Means of {from} replayed {}, and of {to} {} that these are compared with.",
+            runs(from),
+            runs(to)
+        ),
+    }];
+    notes[0] += " Zone visits are refills and drains.";
+    let [from, to] = [&found.from, &found.to].map(|side| command_line(&side.command));
+    if !from.is_empty() && !to.is_empty() && from != to {
+        notes.push(format!("The commands differ: `{from}` and `{to}`."));
+    }
+    if found.changes.iter().any(|change| change.interval.is_some() && change.upper_end().is_none()) {
+        notes.push(
+            "Where an interval has no upper end, the forecast does not say how much at most: the end is larger \
+             than this load allows."
+                .to_owned(),
+        );
+    }
     if found.to.runs.len() < 2 {
         notes.push(
             "One run does not show how much runs differ: give several recordings of both sides.".to_owned(),
@@ -141,6 +157,10 @@ fn notes(found: &Against) -> Vec<String> {
         ));
     }
     notes
+}
+
+fn runs(count: usize) -> &'static str {
+    if count == 1 { "run" } else { "runs" }
 }
 
 /// The result in JSON. Keys are stable.

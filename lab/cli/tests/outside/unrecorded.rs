@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use pageset_trace::{EventKind, LostEvents, NativeWriter, SourceFormat, TraceInfo, WriteOptions};
+use pageset_trace::{Counts, EventKind, LostEvents, NativeWriter, SourceFormat, TraceInfo, WriteOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -279,8 +279,8 @@ fn text_of_allocations_alone_says_nothing_of_page_sets() {
         assert!(
             advice.contains(
                 "This recording does not say. It has no mm_page_free, mm_page_free_batched, mm_page_pcpu_drain and \
-                 mm_page_alloc_zone_locked events; record them with `pageset record`, or with `perf record -a -e \
-                 'kmem:mm_page_*'"
+                 mm_page_alloc_zone_locked events: none happened, or they were not switched on; record them with \
+                 `pageset record`, or with `perf record -a -e 'kmem:mm_page_*'"
             ),
             "{advice}"
         );
@@ -392,7 +392,17 @@ fn a_recording_of_some_cpus_gives_no_verdict_on_the_machine() {
     let path = write(&directory, 0b111_1111, Source::Recorder, change);
     let advice = json(&["advise", &path]);
     assert_eq!(advice["verdict"]["why"], "part_of_machine");
-    assert!(said(&["advise", &path]).contains("It has the events of CPUs 0 only."));
+    assert!(said(&["advise", &path]).contains("It has the events of CPU 0 only."));
+}
+
+#[test]
+fn counts_make_no_trace_for_perfetto() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = write(&directory, 0, Source::Recorder, |info| info.counts = Some(Counts::default()));
+    let output = directory.path().join("counts.pftrace");
+    let error = said(&["convert", &path, &output.display().to_string(), "--to", "perfetto"]);
+    assert!(error.contains("it has no events, only counts"), "{error}");
+    assert!(!output.exists(), "{error}");
 }
 
 /// Tests that a recording without a layout is refused before its end is read. The end is damaged, so reading

@@ -7,6 +7,7 @@ use super::forecast::Forecast;
 use super::latency::Latency;
 use super::spending::Figure;
 use super::verdict::{Matter, SAVED_PERCENT, Verdict, Why};
+use crate::replay::RECORD_LONGER;
 
 /// Converts a number of pages of 4 KiB to MiB.
 fn mib(pages: u64) -> String {
@@ -305,9 +306,9 @@ fn unknown(why: Why, findings: &Evidence) -> String {
             findings.lost_events, findings.events
         ),
         Why::OwnKernelMissed => format!(
-            "The replay of the recorded kernel itself is {:+.0} % off. Record for longer, all CPUs, and with the state \
-             of the zones.",
-            findings.own_off_percent.unwrap_or(0.0)
+            "The replay of the recorded kernel itself is {:+.0} % off. {}",
+            findings.own_off_percent.unwrap_or(0.0),
+            RECORD_LONGER[1]
         ),
         Why::UnknownKernel => {
             "No policy is known for its kernel. `pageset policies` names those that are.".to_owned()

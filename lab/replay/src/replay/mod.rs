@@ -183,6 +183,12 @@ fn visits_beside(off_percent: f64) -> String {
     }
 }
 
+/// Sentences that ask for a longer recording, because the replay of the recorded kernel itself is wrong. A
+/// program that makes the recordings itself may replace these sentences.
+pub const RECORD_LONGER: [&str; 2] = [
+    "Make a longer recording, with all events that the guide to recording names.",
+    "Record for longer, all CPUs, and with the state of the zones.",
+];
 /// If there are fewer zone visits than this number, chance decides about them, so a comparison shows little.
 pub const FEW_VISITS: u64 = 20;
 /// The largest difference in percent between a kernel and the replay under its own policy. If the difference
@@ -273,9 +279,8 @@ fn warnings(replay: &Replay) -> Vec<String> {
     }
     if let (Some(own), Some(beside), true) = (&replay.own, replay.own_beside(), replay.is_far_off()) {
         warnings.push(format!(
-            "Beware: {} under its own policy is replayed {beside}. Forecasts from this recording are as wrong. Make a \
-             longer recording, with all events that the guide to recording names.",
-            own.policy,
+            "Beware: {} under its own policy is replayed {beside}. Forecasts from this recording are as wrong. {}",
+            own.policy, RECORD_LONGER[0],
         ));
     }
     warnings

@@ -36,7 +36,8 @@ impl Extent {
         let cpus = info.not_recorded.iter().find_map(|what| what.strip_prefix(OTHER_CPUS));
         if let Some(cpus) = cpus {
             let cpus = cpus.split(':').next().unwrap_or_default();
-            return Some(format!("It has the events of CPUs {cpus} only. Record all CPUs."));
+            let what = if cpus.parse::<u32>().is_ok() { "CPU" } else { "CPUs" };
+            return Some(format!("It has the events of {what} {cpus} only. Record all CPUs."));
         }
         // The recorders of this project record every thread. A recording of these recorders is therefore
         // complete even if it has only one thread.

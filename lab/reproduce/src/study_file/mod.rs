@@ -18,7 +18,7 @@ mod table;
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use pageset_report::Progress;
 use pageset_report::comparison::Comparison;
 use pageset_report::plot::{Axis, Figure};
@@ -81,9 +81,9 @@ impl StudyFile {
             placed(mistake(&written, problem), &files.shown(), &files.text)
         })?;
         let markdown = format!("{}.md", files.name);
-        let text = files
-            .read(&markdown)
-            .with_context(|| format!("put notes there, below the headings `{NOTES}` and `{EXPLANATIONS}`"))?;
+        let text = files.read(&markdown).map_err(|error| {
+            anyhow!("{error:#}; put notes there, below the headings `{NOTES}` and `{EXPLANATIONS}`")
+        })?;
         let prose = Prose::parse(&files.beside(&markdown), &text)?;
         let figures = form.figures.iter().map(|figure| match &figure.get_ref().part {
             None => files.name.clone(),

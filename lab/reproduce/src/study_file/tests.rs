@@ -382,7 +382,7 @@ fn a_mistake_is_told_with_its_file_its_line_and_a_remedy() {
         ),
         (
             ("\"epyc-2\"", "\"epyc-3\""),
-            "mine.toml:13: row `31`: `epyc-3` is not a file, nor a machine that `pageset simulate --list` names",
+            "mine.toml:13: row `31`: `epyc-3` is not a file, nor a machine that `pageset simulate --list` names; did you mean `epyc-2`?",
         ),
         (
             ("page_fault1\", policy", "page_fault9\", policy"),
@@ -458,5 +458,6 @@ fn a_mistake_is_told_with_its_file_its_line_and_a_remedy() {
     );
     fs::remove_file(directory.path().join("mine.md")).unwrap();
     let error = format!("{:#}", StudyFile::read(&directory.path().join("mine.toml")).unwrap_err());
-    assert!(error.contains("put notes there, below the headings `How to read this` and "), "{error}");
+    assert!(error.contains("mine.md: cannot open: "), "{error}");
+    assert!(error.contains("; put notes there, below the headings `How to read this` and "), "{error}");
 }

@@ -253,6 +253,9 @@ fn milliseconds(what: &str, ms: u64, min: u64) -> Result<u64> {
     Ok(ms)
 }
 
+/// The smallest likeness of two names that an error takes for a mistyped name, from 0 to 1.
+const ALIKE: f64 = 0.8;
+
 /// Returns the text of a machine's file. `machine` is the name of a bundled machine, or a path.
 ///
 /// # Errors
@@ -264,7 +267,11 @@ pub fn machine_text(machine: &str) -> Result<String> {
     }
     let path = Path::new(machine);
     if !path.exists() {
-        bail!("`{machine}` is not a file, nor a machine that `pageset simulate --list` names");
+        let alike = MACHINES.iter().map(|known| (strsim::jaro_winkler(machine, known.name), known.name));
+        let nearest = alike.max_by(|one, other| one.0.total_cmp(&other.0));
+        let tip = nearest.filter(|(likeness, _)| *likeness >= ALIKE);
+        let tip = tip.map_or_else(String::new, |(_, name)| format!("; did you mean `{name}`?"));
+        bail!("`{machine}` is not a file, nor a machine that `pageset simulate --list` names{tip}");
     }
     Ok(read_description(path)?)
 }
