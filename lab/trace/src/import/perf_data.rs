@@ -1,9 +1,9 @@
 //! Reads files of `perf record` (`perf.data`).
 //!
 //! `head` reads the file's description and finds its records. `sample` finds the time, the CPU and the
-//! kernel's record in a sample. `rounds` sorts the samples. The modules of this importer use no library and
-//! read only a few kinds of records. A false length in a file can therefore neither exhaust memory nor
-//! overflow.
+//! kernel's record in a sample. `rounds` sorts the samples. `shapes` finds the page events in a file that was
+//! cut before its end. The modules of this importer use no library and read only a few kinds of records. A
+//! false length in a file can therefore neither exhaust memory nor overflow.
 //!
 //! Sources: perf_event_open(2) for records, attributes and samples; files that perf 6.1 wrote for the file
 //! header.
@@ -11,8 +11,12 @@
 mod head;
 mod rounds;
 mod sample;
+mod shapes;
 
-use std::io::{BufReader, Seek as _, SeekFrom};
+use std::{
+    io::{BufReader, Seek as _, SeekFrom},
+    path::Path,
+};
 
 use super::{
     blocks::{Blocks, EventSource},
@@ -41,9 +45,6 @@ const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_byte
 /// Note for a file that does not name functions. Only old versions of perf copy the names from
 /// `/proc/kallsyms` to the file.
 const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses of functions, but text of `perf script` has their names";
-/// Note for a file that was cut after its events' descriptions.
-const CUT: &str =
-    "what the end of the file says, such as the kernel's release: the file is cut, but all events are there";
 /// Number of bytes that are read from the file at once.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes of a record's header.
@@ -60,6 +61,8 @@ mod kind {
     pub(super) const COMPRESSED: u32 = 81;
     pub(super) const COMPRESSED_2: u32 = 83;
 }
+
+type File = BufReader<Box<dyn Seekable>>;
 
 /// Whether `head` begins like a file of perf.
 pub(crate) fn looks_perf_data(head: &[u8]) -> bool {
@@ -79,15 +82,14 @@ pub(crate) fn open_perf_data(
     info.cpus = info.cpus.or(head.cpus);
     // perf describes every event that the user told it to record.
     if info.recorded.is_empty() {
-        info.recorded = head.described.names();
+        info.recorded = head.recorded;
     }
-    if !head.described.names_ticks() {
+    if !head.names_ticks {
         info.not_recorded.push(NO_TICKS.to_owned());
     }
-    if head.is_cut {
-        info.not_recorded.push(CUT.to_owned());
-    }
-    let (_, decoder) = head.described.finish(&path)?;
+    info.not_recorded.extend(head.missing);
+    info.assumed.extend(head.assumed);
+    info.lost.gaps_of_unknown_size += u64::from(head.lacks_samples);
     file.seek(SeekFrom::Start(head.records.start))
         .map_err(|error| TraceError::io(&path, "seek in", error))?;
     let records = Records {
@@ -96,7 +98,7 @@ pub(crate) fn open_perf_data(
         amount: Amount::bytes(head.records.end - head.records.start),
         body: Vec::new(),
         formats: head.formats,
-        decoder,
+        decoder: head.decoder,
         strictness,
     };
     Ok(Box::new(Blocks::new(PerfData {
@@ -105,6 +107,11 @@ pub(crate) fn open_perf_data(
         rounds: Rounds::default(),
         lost: LostEvents::default(),
     })))
+}
+
+fn at<'file>(path: &Path, file: &'file mut File, offset: u64) -> Result<Bytes<&'file mut File>, TraceError> {
+    file.seek(SeekFrom::Start(offset)).map_err(|error| TraceError::io(path, "seek in", error))?;
+    Ok(Bytes::new(path, offset, file))
 }
 
 /// Reads the samples of a file.
@@ -128,7 +135,7 @@ enum Found {
 
 /// The records of the file that were not read yet.
 struct Records {
-    bytes: Bytes<BufReader<Box<dyn Seekable>>>,
+    bytes: Bytes<File>,
     left: u64,
     amount: Amount,
     /// The body of the last sample or loss.
