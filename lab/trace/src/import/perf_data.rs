@@ -1,13 +1,15 @@
 //! Reads files of `perf record` (`perf.data`).
 //!
 //! `head` reads the file's description and finds its records. `sample` finds the time, the CPU and the
-//! kernel's record in a sample. `rounds` sorts the samples. `shapes` finds the page events in a file that was
-//! cut before its end. The modules of this importer use no library and read only a few kinds of records. A
-//! false length in a file can therefore neither exhaust memory nor overflow.
+//! kernel's record in a sample. `rounds` sorts the samples. `buffer` reads the records, and `shapes` finds
+//! the page events in a file that was cut before its end. The modules of this importer use no library and
+//! read only a few kinds of records. A false length in a file can therefore neither exhaust memory nor
+//! overflow.
 //!
 //! Sources: perf_event_open(2) for records, attributes and samples; files that perf 6.1 wrote for the file
 //! header.
 
+mod buffer;
 mod head;
 mod rounds;
 mod sample;
@@ -29,9 +31,10 @@ use crate::{
     event::Event,
     info::{LostEvents, TraceInfo},
     input::Seekable,
-    raw::{Decoder, Record, Waits},
+    raw::{self, Decoder, Waits},
     reader::TraceReader,
 };
+use buffer::{Record, RecordBuffer};
 use head::Head;
 use rounds::Rounds;
 use sample::SampleFormats;
@@ -92,13 +95,13 @@ pub(crate) fn open_perf_data(
     info.lost.gaps_of_unknown_size += u64::from(head.lacks_samples);
     file.seek(SeekFrom::Start(head.records.start))
         .map_err(|error| TraceError::io(&path, "seek in", error))?;
+    let bytes = head.records.end - head.records.start;
     let records = Records {
-        bytes: Bytes::new(&path, head.records.start, file),
-        left: head.records.end - head.records.start,
-        amount: Amount::bytes(head.records.end - head.records.start),
-        body: Vec::new(),
+        // The buffer of `file` is empty, because a seek discards its contents.
+        records: RecordBuffer::new(path, file.into_inner(), head.records.start, bytes),
         formats: head.formats,
         decoder: head.decoder,
+        waits: Waits::keeping_all(),
         strictness,
     };
     Ok(Box::new(Blocks::new(PerfData {
@@ -135,13 +138,10 @@ enum Found {
 
 /// The records of the file that were not read yet.
 struct Records {
-    bytes: Bytes<File>,
-    left: u64,
-    amount: Amount,
-    /// The body of the last sample or loss.
-    body: Vec<u8>,
+    records: RecordBuffer,
     formats: SampleFormats,
     decoder: Decoder,
+    waits: Waits,
     strictness: Strictness,
 }
 
@@ -151,7 +151,7 @@ impl EventSource for PerfData {
     }
 
     fn amount(&self) -> Amount {
-        self.records.amount.clone()
+        self.records.records.amount()
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
@@ -183,55 +183,39 @@ impl EventSource for PerfData {
 
 impl Records {
     fn next(&mut self, lost: &mut LostEvents) -> Result<Found, TraceError> {
-        if self.left == 0 {
-            return Ok(Found::End);
-        }
-        let (number, _misc, bytes) = (self.bytes.u32()?, self.bytes.u16()?, self.bytes.u16()?);
-        let body_bytes = bytes.checked_sub(HEADING_BYTES);
-        let left = self.left.checked_sub(u64::from(bytes));
-        let (Some(body_bytes), Some(left)) = (body_bytes, left) else {
-            return Err(self.bytes.error("a record has an impossible length"));
-        };
-        self.left = left;
-        self.amount.add(u64::from(bytes));
-        match number {
+        let Some(Record { kind, body }) = self.records.next()? else { return Ok(Found::End) };
+        match kind {
             kind::SAMPLE => {
-                self.bytes.read_into(&mut self.body, body_bytes)?;
-                self.sample(lost)
+                let Some(sample) = self.formats.sample(body) else {
+                    if self.strictness == Strictness::Lenient {
+                        lost.malformed_lines += 1;
+                        return Ok(Found::Other);
+                    }
+                    let remedy = "record again, or read leniently to skip and count such samples";
+                    let problem = "a sample is cut off, or has a CPU above 65535";
+                    return Err(self.records.error_with(problem, remedy));
+                };
+                let record = raw::Record { ts_ns: sample.ts_ns, bytes: sample.raw };
+                let event = self.decoder.event(&record, sample.cpu, &mut self.waits);
+                lost.unknown_events += u64::from(event.is_none());
+                Ok(event.map_or(Found::Other, Found::Event))
             }
             kind::LOST | kind::LOST_SAMPLES => {
-                self.bytes.read_into(&mut self.body, body_bytes)?;
                 // In a record of kind `LOST`, the event's number stands before the number of lost events.
-                let at = if number == kind::LOST { 8 } else { 0 };
-                let count = self.body.get(at..).and_then(|rest| rest.first_chunk().copied());
-                let count = count.ok_or_else(|| self.bytes.error("a report of losses is cut off"))?;
+                let at = if kind == kind::LOST { 8 } else { 0 };
+                let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
+                let count = count.ok_or_else(|| self.records.error("a report of losses is cut off"))?;
                 lost.overrun = lost.overrun.saturating_add(u64::from_ne_bytes(count));
                 Ok(Found::Other)
             }
-            kind::FINISHED_ROUND => self.bytes.skip(u64::from(body_bytes)).map(|()| Found::RoundIsFinished),
+            kind::FINISHED_ROUND => Ok(Found::RoundIsFinished),
             kind::COMPRESSED | kind::COMPRESSED_2 => Err(self.refused("it was recorded with -z")),
             kind::AUX_TRACE => Err(self.refused("it has data of a processor's hardware tracer")),
-            _ => self.bytes.skip(u64::from(body_bytes)).map(|()| Found::Other),
+            _ => Ok(Found::Other),
         }
     }
 
     fn refused(&self, what: &str) -> TraceError {
-        self.bytes.error_with(what, REMEDY)
-    }
-
-    /// Reads the sample in `body`.
-    fn sample(&mut self, lost: &mut LostEvents) -> Result<Found, TraceError> {
-        let Some(sample) = self.formats.sample(&self.body) else {
-            if self.strictness == Strictness::Lenient {
-                lost.malformed_lines += 1;
-                return Ok(Found::Other);
-            }
-            let remedy = "record again, or read leniently to skip and count such samples";
-            return Err(self.bytes.error_with("a sample is cut off, or has a CPU above 65535", remedy));
-        };
-        let record = Record { ts_ns: sample.ts_ns, bytes: sample.raw };
-        let event = self.decoder.event(&record, sample.cpu, &mut Waits::keeping_all());
-        lost.unknown_events += u64::from(event.is_none());
-        Ok(event.map_or(Found::Other, Found::Event))
+        self.records.error_with(what, REMEDY)
     }
 }
