@@ -20,7 +20,13 @@ const ACTS_MIN: usize = 4;
 
 /// Maximum number of portions with bundles. The bundles take at most 112 MiB. For the same memory, the
 /// bundles of three portions in the file save a play more time than the acts of one portion in memory.
-pub(super) const PORTIONS_MAX: usize = (112 << 20) / BUNDLES_BYTES_MAX;
+const PORTIONS_MAX: usize = (112 << 20) / BUNDLES_BYTES_MAX;
+
+/// Maximum number of portions with bundles now. Their bundles take at most a quarter of the free memory.
+pub(super) fn portions_max() -> usize {
+    let room = memory::to_be_had().map_or(u64::MAX, |bytes| bytes / 4 / BUNDLES_BYTES_MAX as u64);
+    usize::try_from(room).unwrap_or(usize::MAX).min(PORTIONS_MAX)
+}
 
 /// The bundles of a portion of acts.
 #[derive(Debug, Default)]

@@ -90,11 +90,6 @@ impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
         self.len
     }
 
-    /// Whether the list keeps fewer portions in memory than usual, because memory is short.
-    pub(super) const fn is_room_short(&self) -> bool {
-        self.in_memory_max < T::IN_MEMORY_MAX
-    }
-
     /// Returns the number of bytes of all values, and the number of bytes in the file.
     pub(super) const fn bytes(&self) -> (u64, u64) {
         ((self.len * BYTES) as u64, (self.in_file * PORTION_BYTES) as u64)

@@ -126,16 +126,6 @@ struct PerfData {
     lost: LostEvents,
 }
 
-/// The contents of a record of the file.
-enum Found {
-    Event(Event),
-    /// The round is finished. All events that are older than the youngest event of the previous round have
-    /// been read.
-    RoundIsFinished,
-    Other,
-    End,
-}
-
 /// The records of the file that were not read yet.
 struct Records {
     records: RecordBuffer,
@@ -159,12 +149,8 @@ impl EventSource for PerfData {
             if let Some(event) = self.rounds.next() {
                 return Ok(Some(event));
             }
-            match self.records.next(&mut self.lost)? {
-                Found::Event(event) => self.rounds.add(event),
-                Found::RoundIsFinished => self.rounds.finish_round(),
-                Found::Other => {}
-                Found::End if self.rounds.is_empty() => return Ok(None),
-                Found::End => self.rounds.finish(),
+            if !self.records.read_round(&mut self.rounds, &mut self.lost)? {
+                return Ok(None);
             }
         }
     }
@@ -182,37 +168,53 @@ impl EventSource for PerfData {
 }
 
 impl Records {
-    fn next(&mut self, lost: &mut LostEvents) -> Result<Found, TraceError> {
-        let Some(Record { kind, body }) = self.records.next()? else { return Ok(Found::End) };
-        match kind {
-            kind::SAMPLE => {
-                let Some(sample) = self.formats.sample(body) else {
-                    if self.strictness == Strictness::Lenient {
-                        lost.malformed_lines += 1;
-                        return Ok(Found::Other);
+    /// Reads records up to the end of a round, or until an event need not be held back any more. At the end
+    /// of a round, all events that are older than the youngest event of the previous round have been read.
+    /// Returns false at the end of the file, if no event is held back. Events go directly to `rounds`,
+    /// because returning each event would take longer.
+    fn read_round(&mut self, rounds: &mut Rounds, lost: &mut LostEvents) -> Result<bool, TraceError> {
+        while !rounds.is_ready() {
+            let Some(Record { kind, body }) = self.records.next()? else {
+                let is_held_back = !rounds.is_empty();
+                rounds.finish();
+                return Ok(is_held_back);
+            };
+            match kind {
+                kind::SAMPLE => {
+                    let Some(sample) = self.formats.sample(body) else {
+                        if self.strictness == Strictness::Lenient {
+                            lost.malformed_lines += 1;
+                            continue;
+                        }
+                        let remedy = "record again, or read leniently to skip and count such samples";
+                        let problem = "a sample is cut off, or has a CPU above 65535";
+                        return Err(self.records.error_with(problem, remedy));
+                    };
+                    let record = raw::Record { ts_ns: sample.ts_ns, bytes: sample.raw };
+                    match self.decoder.event(&record, sample.cpu, &mut self.waits) {
+                        Some(event) => rounds.add(event),
+                        None => lost.unknown_events += 1,
                     }
-                    let remedy = "record again, or read leniently to skip and count such samples";
-                    let problem = "a sample is cut off, or has a CPU above 65535";
-                    return Err(self.records.error_with(problem, remedy));
-                };
-                let record = raw::Record { ts_ns: sample.ts_ns, bytes: sample.raw };
-                let event = self.decoder.event(&record, sample.cpu, &mut self.waits);
-                lost.unknown_events += u64::from(event.is_none());
-                Ok(event.map_or(Found::Other, Found::Event))
+                }
+                kind::LOST | kind::LOST_SAMPLES => {
+                    // In a record of kind `LOST`, the event's number stands before the number of lost events.
+                    let at = if kind == kind::LOST { 8 } else { 0 };
+                    let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
+                    let count = count.ok_or_else(|| self.records.error("a report of losses is cut off"))?;
+                    lost.overrun = lost.overrun.saturating_add(u64::from_ne_bytes(count));
+                }
+                kind::FINISHED_ROUND => {
+                    rounds.finish_round();
+                    return Ok(true);
+                }
+                kind::COMPRESSED | kind::COMPRESSED_2 => return Err(self.refused("it was recorded with -z")),
+                kind::AUX_TRACE => {
+                    return Err(self.refused("it has data of a processor's hardware tracer"));
+                }
+                _ => {}
             }
-            kind::LOST | kind::LOST_SAMPLES => {
-                // In a record of kind `LOST`, the event's number stands before the number of lost events.
-                let at = if kind == kind::LOST { 8 } else { 0 };
-                let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
-                let count = count.ok_or_else(|| self.records.error("a report of losses is cut off"))?;
-                lost.overrun = lost.overrun.saturating_add(u64::from_ne_bytes(count));
-                Ok(Found::Other)
-            }
-            kind::FINISHED_ROUND => Ok(Found::RoundIsFinished),
-            kind::COMPRESSED | kind::COMPRESSED_2 => Err(self.refused("it was recorded with -z")),
-            kind::AUX_TRACE => Err(self.refused("it has data of a processor's hardware tracer")),
-            _ => Ok(Found::Other),
         }
+        Ok(true)
     }
 
     fn refused(&self, what: &str) -> TraceError {
