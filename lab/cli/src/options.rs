@@ -41,8 +41,8 @@ impl SourcesArgs {
 /// Options for opening a recording.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// Skip damaged lines, samples and ring-buffer pages, read a truncated .gz, .xz or .zst up to its end,
-    /// and count the missing events as lost
+    /// Skip damaged lines, samples and ring-buffer pages, read a truncated .gz, .xz, .zst or perf.data up
+    /// to its end, and count the missing events as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) lenient: bool,
     /// Read a damaged .pgtrace up to the damage, and count all later events as lost

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::pressure::highest_zone;
 use crate::recorded::{self, RecordedKinds, needs};
+pub use crate::replay::OperationList;
 
 /// A request of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

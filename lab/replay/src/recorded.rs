@@ -112,6 +112,16 @@ impl RecordedKinds {
         Self([Recorded::Yes; EventKind::COUNT])
     }
 
+    /// Makes the table without reading an event. For a text, the table has the kinds of its first 64 KiB.
+    /// `None` if neither the beginning of a text nor a list of tracepoints shows the kinds.
+    #[must_use]
+    pub fn when_opened(info: &TraceInfo) -> Option<Self> {
+        let mut counts = [0; EventKind::COUNT];
+        info.kinds_at_start.iter().for_each(|kind| counts[kind.index()] = 1);
+        let is_known = !info.kinds_at_start.is_empty() || !info.recorded.is_empty();
+        is_known.then(|| Self::new(info, &counts))
+    }
+
     /// Whether events of this kind were recorded.
     #[must_use]
     pub const fn of(&self, kind: EventKind) -> Recorded {
@@ -182,9 +192,13 @@ impl RecordedKinds {
 /// Says that a recording does not describe its machine.
 pub const NO_LAYOUT: &str = "This recording does not say how memory is laid out (give `--layout`)";
 
-/// Makes the error for a recording that does not describe its machine. Reads only the first events. The error
-/// names the kinds that replays need and that the first events do not have.
+/// Makes the error for a recording that does not describe its machine. The error names the kinds that replays
+/// need and that the beginning of the recording does not have. The kinds of a text and of a recording that
+/// names its tracepoints are known when it is open. Of other recordings, the first events are read.
 pub(crate) fn no_layout<R: TraceReader>(reader: &mut R) -> TraceError {
+    if let Some(kinds) = RecordedKinds::when_opened(reader.info()) {
+        return kinds.no_layout(reader.info());
+    }
     match RecordedKinds::at_the_start(reader) {
         Ok(kinds) => kinds.no_layout(reader.info()),
         Err(error) => error,

@@ -3,10 +3,7 @@
 use std::sync::LazyLock;
 
 use pageset_blocks::{BlockAllocator, observe_lines};
-use pageset_core::{
-    Config, ConfigError, CpuId, FrameAllocator, FrameUsage, PageAllocator, Policy, Storage, TableCounts,
-    Tables, Zone,
-};
+use pageset_core::{Config, ConfigError, CpuId, FrameAllocator, FrameUsage, PageAllocator, Policy};
 
 use crate::charge::VirtualPlatform;
 use crate::engine::current;
@@ -135,7 +132,7 @@ impl Allocator {
 }
 
 fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable, Lines), ConfigError> {
-    let tables = tables(config)?;
+    let tables = memory::zeroed_tables(config)?;
     let locks = LockTable::new(addresses(&tables.zones), addresses(&tables.pagesets));
     let allocator = PageAllocator::new(VirtualPlatform::default(), config, tables)?;
     let slice = machine.topology.cache_slice();
@@ -154,24 +151,6 @@ fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines),
 /// The time on the running CPU's clock.
 fn now_ns() -> u64 {
     current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
-}
-
-/// Makes the allocator's tables on the heap. The operating system provides memory for a page of the frames'
-/// tables only when a CPU writes to this page.
-fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
-    let needed = TableCounts::for_config(config);
-    let zones = config.zones.iter().enumerate().map(|(index, zone)| {
-        let counts = pageset_core::FrameCounts::for_span(zone.span.clone());
-        let counts = counts.ok_or(ConfigError::BadZoneSpan(index))?;
-        let owners = Storage::owned(counts.owners(&config.policy, needed.cpus), Default::default)?;
-        Ok(Zone::new(memory::frame_tables(counts)).with_owners(owners))
-    });
-    Ok(Tables {
-        zones: Storage::Owned(zones.collect::<Result<_, ConfigError>>()?),
-        pagesets: Storage::owned(needed.pagesets, Default::default)?,
-        cpus: Storage::owned(needed.cpus, Default::default)?,
-        zonelists: Storage::owned(needed.zonelists, Default::default)?,
-    })
 }
 
 /// Returns the address range of a table. The table is on the heap, so its address stays the same when the

@@ -85,6 +85,7 @@ pub use line::SharedLine;
 pub use link::Link;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
 pub use machine::{FrameLayout, MACHINES, Machine, MachineError, TickPhase};
+pub use memory::zeroed_tables;
 pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, SharedCounts, SimulationOutcome};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call_sites::CallSites, counts::Counts, layout::Layout, recording_cost::RecordingCost, sample::Sample,
-    setting_change::SettingChange, snapshot::Snapshot, tasks::Tasks, visit_cost::VisitCost,
+    call_sites::CallSites, counts::Counts, event::EventKind, layout::Layout, recording_cost::RecordingCost,
+    sample::Sample, setting_change::SettingChange, snapshot::Snapshot, tasks::Tasks, visit_cost::VisitCost,
 };
 
 /// The formats of traces. All formats except `Pcpt` can be read.
@@ -170,6 +170,10 @@ pub struct TraceInfo {
     /// tracepoint's events happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
+    /// Kinds of the events in the first 64 KiB of a text. The list is empty for other formats. The native
+    /// file does not store this list.
+    #[serde(skip)]
+    pub kinds_at_start: Vec<EventKind>,
     /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the settings at the
     /// beginning of the recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -405,8 +405,8 @@ fn counts_make_no_trace_for_perfetto() {
     assert!(!output.exists(), "{error}");
 }
 
-/// Tests that a recording without a layout is refused before its end is read. The end is damaged, so reading
-/// the end would give another error.
+/// Tests that a text without a layout is refused after its first 64 KiB. The next line is damaged, so reading
+/// it would give another error.
 #[test]
 fn what_lacks_a_layout_is_refused_before_the_rest_is_read() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -420,13 +420,14 @@ fn what_lacks_a_layout_is_refused_before_the_rest_is_read() {
     ];
     for lacking in [0, 2] {
         let mut text = String::from("# tracer: nop\n#\n");
-        for number in 0..150_000_u32 {
+        for number in 0..1_000_u32 {
             let (kind, rest) = kinds[number as usize % (kinds.len() - lacking)];
             let (pfn, at_s) = (4096 + number, 7200.0 + f64::from(number) / 1e5);
             text += &format!(
                 "  bash-901     [000] .....  {at_s:.6}: {kind}: page=0x{pfn:x} pfn=0x{pfn:x} order=0{rest}\n"
             );
         }
+        assert!(text.len() > 64 << 10, "the damaged line is behind the first 64 KiB");
         text += "  bash-901     [000] .....  7300.000000: mm_page_free: page=0x1000 pfn=nonsense order=0\n";
         std::fs::write(&path, text).expect("it can be written");
         let path = path.to_str().expect("UTF-8");

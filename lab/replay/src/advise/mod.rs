@@ -147,8 +147,12 @@ fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> 
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
         return Ok(reader);
     }
+    let has_visits = |kinds: &RecordedKinds| kinds.has(needs::VISITS);
+    if let Some(kinds) = RecordedKinds::when_opened(reader.info()).filter(has_visits) {
+        return Err(kinds.no_layout(reader.info()).into());
+    }
     let kinds = RecordedKinds::at_the_start(&mut reader)?;
-    if kinds.has(needs::VISITS) {
+    if has_visits(&kinds) {
         return Err(kinds.no_layout(reader.info()).into());
     }
     // The check has read the first events, so the recording is opened again.

@@ -9,7 +9,7 @@ use std::collections::TryReserveError;
 use std::ops::Range;
 
 use pageset_core::pcp::Traffic;
-use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
 use super::act::{Act, ActKind, BlockKind};
 use super::portions::{Acts, BUNDLES_BYTES_MAX, PORTION};
@@ -17,6 +17,16 @@ use crate::memory;
 
 /// Minimum number of acts in a bundle. A play of fewer acts is faster one by one.
 const ACTS_MIN: usize = 4;
+
+/// Maximum number of portions with bundles. The bundles take at most 112 MiB. For the same memory, the
+/// bundles of three portions in the file save a play more time than the acts of one portion in memory.
+const PORTIONS_MAX: usize = (112 << 20) / BUNDLES_BYTES_MAX;
+
+/// Maximum number of portions with bundles now. Their bundles take at most a quarter of the free memory.
+pub(super) fn portions_max() -> usize {
+    let room = memory::to_be_had().map_or(u64::MAX, |bytes| bytes / 4 / BUNDLES_BYTES_MAX as u64);
+    usize::try_from(room).unwrap_or(usize::MAX).min(PORTIONS_MAX)
+}
 
 /// The bundles of a portion of acts.
 #[derive(Debug, Default)]
@@ -69,16 +79,44 @@ pub(super) struct OfList {
 }
 
 impl Bundles {
-    /// Makes the bundles of each portion that is in memory. `borders` are sorted indices of acts. No bundle
-    /// lies on both sides of a border.
-    pub(super) fn of_portions(acts: &Acts, borders: &[usize]) -> Vec<Self> {
-        let portions = acts.portions_in_memory().into_par_iter().enumerate();
-        let bundles = portions.map(|(at, acts)| match acts {
-            // A play without bundles takes longer than a play with bundles, and has the same result.
-            Some(acts) if !memory::is_short() => Self::of(acts, at * PORTION, borders),
-            _ => Self::default(),
+    /// Makes the bundles of each portion that is in memory, and of portions in the file up to `portions_max`
+    /// portions in all. `borders` are sorted indices of acts. No bundle lies on both sides of a border.
+    ///
+    /// A play without bundles takes longer than a play with bundles, and has the same result.
+    pub(super) fn of_portions(acts: &Acts, borders: &[usize], portions_max: usize) -> Vec<Self> {
+        let portions = acts.portions_in_memory();
+        let mut room_for_file = portions_max.saturating_sub(portions.iter().flatten().count());
+        let portions = portions.into_iter().enumerate().filter_map(|(at, portion)| {
+            let is_in_file = portion.is_none();
+            if is_in_file {
+                room_for_file = room_for_file.checked_sub(1)?;
+            }
+            Some((at, portion))
         });
-        bundles.collect()
+        let portions: Vec<_> = portions.collect();
+        let bundles = portions.into_par_iter().map(|(at, portion)| {
+            let first = at * PORTION;
+            let mut bundles = Self::default();
+            match portion {
+                _ if memory::is_short() => {}
+                Some(acts) => bundles = Self::of(acts, first, borders),
+                None => {
+                    let read = acts.each(first..acts.len().min(first + PORTION), |acts| {
+                        bundles = Self::of(acts, first, borders);
+                        true
+                    });
+                    // A play of acts that cannot be read returns the error.
+                    drop(read);
+                }
+            }
+            (at, bundles)
+        });
+        let mut all = Vec::new();
+        all.resize_with(acts.len().div_ceil(PORTION), Self::default);
+        for (at, bundles) in bundles.collect::<Vec<_>>() {
+            all[at] = bundles;
+        }
+        all
     }
 
     /// Makes the bundles of `acts`. The first entry of `acts` is act number `first` of the recording. If an
@@ -93,7 +131,7 @@ impl Bundles {
             let blocks = usize::from(act.count);
             let ends = is_border || open.blocks + blocks > Traffic::BLOCKS_MAX || !is_passable(*act);
             if ends && (open.close(&mut all, at).is_err() || all.bytes() > BUNDLES_BYTES_MAX) {
-                return all;
+                return all.shrunk();
             }
             if is_passable(*act) {
                 open.add(*act, at);
@@ -101,7 +139,15 @@ impl Bundles {
         }
         // The last acts are played one by one if there is no memory for their bundle.
         let _ = open.close(&mut all, acts.len());
-        all
+        all.shrunk()
+    }
+
+    /// Gives back memory that was reserved for further bundles.
+    fn shrunk(mut self) -> Self {
+        self.bundles.shrink_to_fit();
+        self.sets.shrink_to_fit();
+        self.lists.shrink_to_fit();
+        self
     }
 
     fn bytes(&self) -> usize {
@@ -286,6 +332,32 @@ mod tests {
             "expected a bundle to end after 20 acts, because they have 32 blocks"
         );
         assert!(ranges(&[act(ActKind::Nothing, 0); 50], 0, &[]).is_empty());
+    }
+
+    #[test]
+    fn portions_in_the_file_have_the_same_bundles_as_in_memory() {
+        let all = 5 * PORTION + 9;
+        let acts = (0..all).map(|at| act(if at % 9 == 0 { ActKind::Tick } else { ActKind::Free }, 0));
+        let mut in_file = Acts::with_room(2);
+        in_file.extend(acts.clone());
+        let in_memory: Acts = acts.collect();
+        let is_in_file: Vec<bool> = in_file.portions_in_memory().iter().map(Option::is_none).collect();
+        assert_eq!(is_in_file.iter().filter(|is_in_file| **is_in_file).count(), 4);
+        let said = |bundles: &Bundles| format!("{bundles:?}");
+        let expected = Bundles::of_portions(&in_memory, &[], 0);
+        for (portions_max, in_file_max) in [(2, 0), (5, 3), (99, 4)] {
+            let mut left = in_file_max;
+            let found = Bundles::of_portions(&in_file, &[], portions_max);
+            assert_eq!(found.len(), expected.len());
+            for ((found, expected), is_in_file) in found.iter().zip(&expected).zip(&is_in_file) {
+                if *is_in_file && left == 0 {
+                    assert!(found.bundles.is_empty(), "there is room for {in_file_max} portions of the file");
+                    continue;
+                }
+                left -= usize::from(*is_in_file);
+                assert!(said(found) == said(expected) && !found.bundles.is_empty());
+            }
+        }
     }
 
     #[test]

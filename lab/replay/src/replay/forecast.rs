@@ -21,7 +21,7 @@ use pageset_core::policy::SplitFrees;
 use pageset_trace::Snapshot;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
-use super::bundles::Bundles;
+use super::bundles::{self, Bundles};
 use super::candidate::{Candidate, check, rules_in_play};
 use super::error::{ReplayError, go_on};
 use super::exchange::{Exchange, border};
@@ -98,7 +98,7 @@ pub(super) fn bundles(load: &PageSetLoad, window: Window) -> Vec<Bundles> {
     let mut borders: Vec<usize> = (0..shortest).map(|stretch| border(stretch, shortest, all)).collect();
     borders.extend([window.first_act(), steady_range(all).start]);
     borders.sort_unstable();
-    Bundles::of_portions(&load.acts, &borders)
+    Bundles::of_portions(&load.acts, &borders, bundles::portions_max())
 }
 
 impl Forecaster<'_> {

@@ -25,6 +25,7 @@ mod interval;
 mod kernel_totals;
 mod load;
 mod machine;
+mod operation_list;
 mod outcome;
 mod page_sets;
 mod portions;
@@ -42,6 +43,7 @@ pub use error::ReplayError;
 pub use guess::guess_layout;
 pub use interval::{INTERVAL_COVERAGE, Interval};
 pub use kernel_totals::KernelTotals;
+pub use operation_list::OperationList;
 pub use outcome::{Intervals, Outcome};
 pub use steps::{Made, Step, Steps};
 pub use unplayed::{Unreplayed, Unseen};
@@ -206,8 +208,8 @@ pub enum Stage {
 }
 
 /// Replays a recording under each candidate. The recording is read once, and several candidates are played at
-/// the same time. Each allocation and free takes eight bytes. At most 96 MiB of these bytes stay in memory,
-/// and the other bytes go to a file. Bundles of allocations and frees take at most 32 MiB more. `progress`
+/// the same time. Each allocation and free takes eight bytes. At most 80 MiB of these bytes stay in memory,
+/// and the other bytes go to a file. Bundles of allocations and frees take at most 112 MiB more. `progress`
 /// gets the number of events read, and then the number of allocations and frees played.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.

@@ -74,7 +74,7 @@ impl<T, const BYTES: usize> Portions<T, BYTES> {
 
 impl<T: Stored<BYTES>, const BYTES: usize> Portions<T, BYTES> {
     /// Makes an empty list that may keep `in_memory_max` portions in memory.
-    fn with_room(in_memory_max: usize) -> Self {
+    pub(super) fn with_room(in_memory_max: usize) -> Self {
         Self {
             portions: Vec::new(),
             len: 0,
@@ -348,9 +348,9 @@ fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
 }
 
 impl Stored<8> for Act {
-    /// With their bundles, 48 portions of acts take 128 MiB, half of the memory that a subcommand may use for
-    /// a recording.
-    const IN_MEMORY_MAX: usize = 48;
+    /// 40 portions of acts take 80 MiB. With the bundles of these and other portions, acts take at most
+    /// 192 MiB of the 256 MiB that a subcommand may use for a recording.
+    const IN_MEMORY_MAX: usize = 40;
 
     fn to_bytes(self) -> [u8; 8] {
         let Self { kind, block, count, at } = self;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_blocks::{BlockAllocator, EveryCpu};
 use pageset_core::{
-    Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, Tables, ZoneConfig,
+    Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, ZoneConfig,
 };
-use pageset_sim::SharedCounts;
+use pageset_sim::{SharedCounts, zeroed_tables};
 use pageset_trace::Layout;
 use parking_lot::{Mutex, RawMutex};
 
@@ -68,7 +68,7 @@ impl AllocatorKind {
             Self::Linux(policy) => {
                 let config = config.with_policy(**policy);
                 let host = Host::default();
-                let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
+                let allocator = PageAllocator::new(host, &config, zeroed_tables(&config)?)?;
                 play(recording, &allocator, machine.cpus)?
             }
             Self::OwnedBlocks => {

@@ -38,21 +38,27 @@ pub enum ContestError {
     /// The machine is so large that its tables would take gigabytes.
     #[error("the machine is too large: {0}; give a smaller one with --layout")]
     TooLarge(String),
-    /// There is no memory for the blocks that the recording allocates.
+    /// There is no memory for the blocks in use.
     #[error(
-        "there is no memory for {mib} MiB of blocks that the recording allocates; record a shorter part, free some \
-         memory, or raise the limit (`ulimit -v`, the control group)"
+        "there is no memory for {mib} MiB of blocks in use; free some memory, or raise the limit (`ulimit -v`, the \
+         control group)"
     )]
     Memory {
         /// How much, in MiB.
         mib: usize,
     },
+    /// The file with the recording's allocations and frees cannot be read.
+    #[error(
+        "the file with the recording's allocations and frees, below $TMPDIR, cannot be read: {0}; try again"
+    )]
+    File(std::io::Error),
     /// An allocator cannot be built for the machine.
     #[error("no allocator for this machine: {0}; give another one with --layout")]
     Config(#[from] ConfigError),
 }
 
-/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for 2^28 frames take 2.3 GiB.
+/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for 2^28 free frames take
+/// 1.3 GiB.
 const MOST_FRAMES: u64 = 1 << 28;
 /// Largest number of pairs of a zone and a CPU on a machine. For each pair, the tables take several KiB.
 const MOST_CPU_ZONES: u64 = 1 << 17;
@@ -115,11 +121,11 @@ mod tests {
     fn recording(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Recording {
         let (block, order, migratetype) = (BlockName::Alone(0), Order::ZERO, MigrateType::Movable);
         let alloc = What::Alloc { block, order, migratetype, highest: ZoneKind::Normal };
-        let operations = vec![
+        let operations = [
             Operation { ts_ns: allocated_ns, cpu: 0, what: alloc },
             Operation { ts_ns: freed_ns, cpu, what: What::Free { block } },
         ];
-        Recording { operations, blocks: 1, ..Recording::default() }
+        Recording { operations: operations.into_iter().collect(), slots: 1, ..Recording::default() }
     }
 
     #[test]

@@ -38,13 +38,13 @@ pub(super) fn play(
     cpus: u32,
 ) -> Result<ContestRow, ContestError> {
     let mut blocks = Vec::new();
-    let bytes = recording.blocks.saturating_mul(size_of::<Option<(Pfn, Order)>>());
+    let bytes = recording.slots.saturating_mul(size_of::<Slot>());
     blocks
-        .try_reserve_exact(recording.blocks)
+        .try_reserve_exact(recording.slots)
         .map_err(|_| ContestError::Memory { mib: (bytes >> 20).max(1) })?;
-    blocks.resize(recording.blocks, None);
-    let mut stage = Stage { allocator, cpus, blocks, row: ContestRow::default() };
-    stage.perform(recording);
+    blocks.resize(recording.slots, Slot::FREE);
+    let mut stage = Stage { allocator, cpus, blocks, requests: 0, row: ContestRow::default() };
+    stage.perform(recording)?;
     stage.row.shared = SharedCounts { shared_visits: stage.row.shared.shared_visits, ..allocator.counted() };
     stage.end();
     Ok(stage.row)
@@ -53,19 +53,41 @@ pub(super) fn play(
 struct Stage<'a, A> {
     allocator: &'a A,
     cpus: u32,
-    blocks: Vec<Option<(Pfn, Order)>>,
+    /// The blocks in use, by their slot in the recording.
+    blocks: Vec<Slot>,
+    /// Number of allocations so far.
+    requests: u32,
     row: ContestRow,
 }
 
+/// A slot of the recording, in 16 bytes. The number of the block's first frame is in two halves, because a
+/// field of 64 bits would make the slot larger.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    pfn_high: u32,
+    pfn_low: u32,
+    /// Number of the allocation that took the block, counted from 0.
+    request: u32,
+    order: Order,
+    is_in_use: bool,
+}
+
+impl Slot {
+    const FREE: Self = Self { pfn_high: 0, pfn_low: 0, request: 0, order: Order::ZERO, is_in_use: false };
+
+    fn pfn(self) -> Pfn {
+        Pfn(u64::from(self.pfn_high) << 32 | u64::from(self.pfn_low))
+    }
+}
+
 impl<A: Counting> Stage<'_, A> {
-    fn perform(&mut self, recording: &Recording) {
-        let began_ns = recording.operations.first().map_or(0, |operation| operation.ts_ns);
-        let ended_ns = recording.operations.last().map_or(0, |operation| operation.ts_ns);
+    fn perform(&mut self, recording: &Recording) -> Result<(), ContestError> {
+        let (began_ns, ended_ns) = recording.operations.times_ns();
         let look_ns = (ended_ns.saturating_sub(began_ns) / LOOKS).max(1);
         let mut next_tick_ns = began_ns.saturating_add(TICK_NS);
         let mut next_look_ns = began_ns.saturating_add(look_ns);
         let (mut held, mut at_hand, mut looks) = (0, 0, 0);
-        for operation in &recording.operations {
+        let performed = recording.operations.each(|operation| {
             if operation.ts_ns >= next_tick_ns {
                 let due = (operation.ts_ns - next_tick_ns) / TICK_NS + 1;
                 (0..due.min(MOST_TICKS)).for_each(|_| self.tick());
@@ -93,21 +115,26 @@ impl<A: Counting> Stage<'_, A> {
                 // `Recording::read` has left bulk allocations out.
                 What::Alloc { .. } | What::Bulk { .. } | What::Free { .. } => {}
             }
-        }
+        });
+        performed.map_err(ContestError::File)?;
         let usage = self.allocator.usage();
         let mean = |sum: u64, last: u64| if looks == 0 { last as f64 } else { sum as f64 / looks as f64 };
         self.row.held_mean = mean(held, usage.held);
         self.row.at_hand_mean = mean(at_hand, usage.at_hand);
         self.row.shared.shared_visits = usage.shared_visits;
         self.row.whole_at_end = usage.whole_pageblocks;
+        Ok(())
     }
 
     /// Leaves the CPUs idle for two seconds, then frees all blocks.
     fn end(&mut self) {
         (0..IDLE_TICKS).for_each(|_| self.tick());
         self.row.held_idle = self.allocator.usage().held;
-        for block in 0..self.blocks.len() {
-            self.free(CpuId((block % self.cpus as usize) as u32), block);
+        // The order of the slots is not needed any more. Sort in place, because a second table would need
+        // memory.
+        self.blocks.sort_unstable_by_key(|slot| slot.request);
+        for slot in 0..self.blocks.len() {
+            self.free(CpuId(self.blocks[slot].request % self.cpus), slot);
         }
         (0..IDLE_TICKS).for_each(|_| self.tick());
         self.row.whole_when_gone = self.allocator.usage().whole_pageblocks;
@@ -120,21 +147,30 @@ impl<A: Counting> Stage<'_, A> {
         }
     }
 
-    fn alloc(&mut self, cpu: CpuId, block: usize, request: &Request) {
+    fn alloc(&mut self, cpu: CpuId, slot: usize, request: &Request) {
         match self.allocator.alloc(cpu, request) {
             Ok(pfn) => {
                 self.row.allocs += 1;
                 self.allocator.note(cpu, pfn);
-                self.blocks[block] = Some((pfn, request.order));
+                self.blocks[slot] = Slot {
+                    pfn_high: (pfn.0 >> 32) as u32,
+                    pfn_low: pfn.0 as u32,
+                    request: self.requests,
+                    order: request.order,
+                    is_in_use: true,
+                };
             }
             Err(_) => self.row.failures += 1,
         }
+        self.requests += 1;
     }
 
-    fn free(&mut self, cpu: CpuId, block: usize) {
-        if let Some((pfn, order)) = self.blocks[block].take() {
-            self.allocator.note(cpu, pfn);
-            self.allocator.free(cpu, pfn, order).expect("the block is in use");
+    fn free(&mut self, cpu: CpuId, slot: usize) {
+        let block = self.blocks[slot];
+        if block.is_in_use {
+            self.blocks[slot].is_in_use = false;
+            self.allocator.note(cpu, block.pfn());
+            self.allocator.free(cpu, block.pfn(), block.order).expect("the block is in use");
         }
     }
 }

@@ -8,6 +8,9 @@ use crate::packing::ByteStream;
 /// Largest number of bytes in a line. The longest lines of page events have about 300 bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
+/// Number of bytes that one read asks for. A text without a layout may be refused after its headings, so no
+/// more is read than needed.
+const READ_BYTES: usize = 64 << 10;
 
 /// Splits a stream into lines.
 pub(super) struct TextLines {
@@ -100,7 +103,8 @@ impl TextLines {
         self.start = 0;
         self.line_start = 0;
         loop {
-            match self.stream.read(&mut self.buffer[self.end..]) {
+            let read_end = self.buffer.len().min(self.end + READ_BYTES);
+            match self.stream.read(&mut self.buffer[self.end..read_end]) {
                 Ok(0) => self.is_at_end = true,
                 Ok(count) => self.end += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,

@@ -1,18 +1,24 @@
 //! Reads files of `perf record` (`perf.data`).
 //!
 //! `head` reads the file's description and finds its records. `sample` finds the time, the CPU and the
-//! kernel's record in a sample. `rounds` sorts the samples. The modules of this importer use no library and
+//! kernel's record in a sample. `rounds` sorts the samples. `buffer` reads the records, and `shapes` finds
+//! the page events in a file that was cut before its end. The modules of this importer use no library and
 //! read only a few kinds of records. A false length in a file can therefore neither exhaust memory nor
 //! overflow.
 //!
 //! Sources: perf_event_open(2) for records, attributes and samples; files that perf 6.1 wrote for the file
 //! header.
 
+mod buffer;
 mod head;
 mod rounds;
 mod sample;
+mod shapes;
 
-use std::io::{BufReader, Seek as _, SeekFrom};
+use std::{
+    io::{BufReader, Seek as _, SeekFrom},
+    path::Path,
+};
 
 use super::{
     blocks::{Blocks, EventSource},
@@ -25,9 +31,10 @@ use crate::{
     event::Event,
     info::{LostEvents, TraceInfo},
     input::Seekable,
-    raw::{Decoder, Record, Waits},
+    raw::{self, Decoder, Waits},
     reader::TraceReader,
 };
+use buffer::{Record, RecordBuffer};
 use head::Head;
 use rounds::Rounds;
 use sample::SampleFormats;
@@ -41,9 +48,6 @@ const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_byte
 /// Note for a file that does not name functions. Only old versions of perf copy the names from
 /// `/proc/kallsyms` to the file.
 const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses of functions, but text of `perf script` has their names";
-/// Note for a file that was cut after its events' descriptions.
-const CUT: &str =
-    "what the end of the file says, such as the kernel's release: the file is cut, but all events are there";
 /// Number of bytes that are read from the file at once.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes of a record's header.
@@ -60,6 +64,8 @@ mod kind {
     pub(super) const COMPRESSED: u32 = 81;
     pub(super) const COMPRESSED_2: u32 = 83;
 }
+
+type File = BufReader<Box<dyn Seekable>>;
 
 /// Whether `head` begins like a file of perf.
 pub(crate) fn looks_perf_data(head: &[u8]) -> bool {
@@ -79,24 +85,23 @@ pub(crate) fn open_perf_data(
     info.cpus = info.cpus.or(head.cpus);
     // perf describes every event that the user told it to record.
     if info.recorded.is_empty() {
-        info.recorded = head.described.names();
+        info.recorded = head.recorded;
     }
-    if !head.described.names_ticks() {
+    if !head.names_ticks {
         info.not_recorded.push(NO_TICKS.to_owned());
     }
-    if head.is_cut {
-        info.not_recorded.push(CUT.to_owned());
-    }
-    let (_, decoder) = head.described.finish(&path)?;
+    info.not_recorded.extend(head.missing);
+    info.assumed.extend(head.assumed);
+    info.lost.gaps_of_unknown_size += u64::from(head.lacks_samples);
     file.seek(SeekFrom::Start(head.records.start))
         .map_err(|error| TraceError::io(&path, "seek in", error))?;
+    let bytes = head.records.end - head.records.start;
     let records = Records {
-        bytes: Bytes::new(&path, head.records.start, file),
-        left: head.records.end - head.records.start,
-        amount: Amount::bytes(head.records.end - head.records.start),
-        body: Vec::new(),
+        // The buffer of `file` is empty, because a seek discards its contents.
+        records: RecordBuffer::new(path, file.into_inner(), head.records.start, bytes),
         formats: head.formats,
-        decoder,
+        decoder: head.decoder,
+        waits: Waits::keeping_all(),
         strictness,
     };
     Ok(Box::new(Blocks::new(PerfData {
@@ -105,6 +110,11 @@ pub(crate) fn open_perf_data(
         rounds: Rounds::default(),
         lost: LostEvents::default(),
     })))
+}
+
+fn at<'file>(path: &Path, file: &'file mut File, offset: u64) -> Result<Bytes<&'file mut File>, TraceError> {
+    file.seek(SeekFrom::Start(offset)).map_err(|error| TraceError::io(path, "seek in", error))?;
+    Ok(Bytes::new(path, offset, file))
 }
 
 /// Reads the samples of a file.
@@ -116,25 +126,12 @@ struct PerfData {
     lost: LostEvents,
 }
 
-/// The contents of a record of the file.
-enum Found {
-    Event(Event),
-    /// The round is finished. All events that are older than the youngest event of the previous round have
-    /// been read.
-    RoundIsFinished,
-    Other,
-    End,
-}
-
 /// The records of the file that were not read yet.
 struct Records {
-    bytes: Bytes<BufReader<Box<dyn Seekable>>>,
-    left: u64,
-    amount: Amount,
-    /// The body of the last sample or loss.
-    body: Vec<u8>,
+    records: RecordBuffer,
     formats: SampleFormats,
     decoder: Decoder,
+    waits: Waits,
     strictness: Strictness,
 }
 
@@ -144,7 +141,7 @@ impl EventSource for PerfData {
     }
 
     fn amount(&self) -> Amount {
-        self.records.amount.clone()
+        self.records.records.amount()
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
@@ -152,12 +149,8 @@ impl EventSource for PerfData {
             if let Some(event) = self.rounds.next() {
                 return Ok(Some(event));
             }
-            match self.records.next(&mut self.lost)? {
-                Found::Event(event) => self.rounds.add(event),
-                Found::RoundIsFinished => self.rounds.finish_round(),
-                Found::Other => {}
-                Found::End if self.rounds.is_empty() => return Ok(None),
-                Found::End => self.rounds.finish(),
+            if !self.records.read_round(&mut self.rounds, &mut self.lost)? {
+                return Ok(None);
             }
         }
     }
@@ -175,56 +168,56 @@ impl EventSource for PerfData {
 }
 
 impl Records {
-    fn next(&mut self, lost: &mut LostEvents) -> Result<Found, TraceError> {
-        if self.left == 0 {
-            return Ok(Found::End);
-        }
-        let (number, _misc, bytes) = (self.bytes.u32()?, self.bytes.u16()?, self.bytes.u16()?);
-        let body_bytes = bytes.checked_sub(HEADING_BYTES);
-        let left = self.left.checked_sub(u64::from(bytes));
-        let (Some(body_bytes), Some(left)) = (body_bytes, left) else {
-            return Err(self.bytes.error("a record has an impossible length"));
-        };
-        self.left = left;
-        self.amount.add(u64::from(bytes));
-        match number {
-            kind::SAMPLE => {
-                self.bytes.read_into(&mut self.body, body_bytes)?;
-                self.sample(lost)
+    /// Reads records up to the end of a round, or until an event need not be held back any more. At the end
+    /// of a round, all events that are older than the youngest event of the previous round have been read.
+    /// Returns false at the end of the file, if no event is held back. Events go directly to `rounds`,
+    /// because returning each event would take longer.
+    fn read_round(&mut self, rounds: &mut Rounds, lost: &mut LostEvents) -> Result<bool, TraceError> {
+        while !rounds.is_ready() {
+            let Some(Record { kind, body }) = self.records.next()? else {
+                let is_held_back = !rounds.is_empty();
+                rounds.finish();
+                return Ok(is_held_back);
+            };
+            match kind {
+                kind::SAMPLE => {
+                    let Some(sample) = self.formats.sample(body) else {
+                        if self.strictness == Strictness::Lenient {
+                            lost.malformed_lines += 1;
+                            continue;
+                        }
+                        let remedy = "record again, or read leniently to skip and count such samples";
+                        let problem = "a sample is cut off, or has a CPU above 65535";
+                        return Err(self.records.error_with(problem, remedy));
+                    };
+                    let record = raw::Record { ts_ns: sample.ts_ns, bytes: sample.raw };
+                    match self.decoder.event(&record, sample.cpu, &mut self.waits) {
+                        Some(event) => rounds.add(event),
+                        None => lost.unknown_events += 1,
+                    }
+                }
+                kind::LOST | kind::LOST_SAMPLES => {
+                    // In a record of kind `LOST`, the event's number stands before the number of lost events.
+                    let at = if kind == kind::LOST { 8 } else { 0 };
+                    let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
+                    let count = count.ok_or_else(|| self.records.error("a report of losses is cut off"))?;
+                    lost.overrun = lost.overrun.saturating_add(u64::from_ne_bytes(count));
+                }
+                kind::FINISHED_ROUND => {
+                    rounds.finish_round();
+                    return Ok(true);
+                }
+                kind::COMPRESSED | kind::COMPRESSED_2 => return Err(self.refused("it was recorded with -z")),
+                kind::AUX_TRACE => {
+                    return Err(self.refused("it has data of a processor's hardware tracer"));
+                }
+                _ => {}
             }
-            kind::LOST | kind::LOST_SAMPLES => {
-                self.bytes.read_into(&mut self.body, body_bytes)?;
-                // In a record of kind `LOST`, the event's number stands before the number of lost events.
-                let at = if number == kind::LOST { 8 } else { 0 };
-                let count = self.body.get(at..).and_then(|rest| rest.first_chunk().copied());
-                let count = count.ok_or_else(|| self.bytes.error("a report of losses is cut off"))?;
-                lost.overrun = lost.overrun.saturating_add(u64::from_ne_bytes(count));
-                Ok(Found::Other)
-            }
-            kind::FINISHED_ROUND => self.bytes.skip(u64::from(body_bytes)).map(|()| Found::RoundIsFinished),
-            kind::COMPRESSED | kind::COMPRESSED_2 => Err(self.refused("it was recorded with -z")),
-            kind::AUX_TRACE => Err(self.refused("it has data of a processor's hardware tracer")),
-            _ => self.bytes.skip(u64::from(body_bytes)).map(|()| Found::Other),
         }
+        Ok(true)
     }
 
     fn refused(&self, what: &str) -> TraceError {
-        self.bytes.error_with(what, REMEDY)
-    }
-
-    /// Reads the sample in `body`.
-    fn sample(&mut self, lost: &mut LostEvents) -> Result<Found, TraceError> {
-        let Some(sample) = self.formats.sample(&self.body) else {
-            if self.strictness == Strictness::Lenient {
-                lost.malformed_lines += 1;
-                return Ok(Found::Other);
-            }
-            let remedy = "record again, or read leniently to skip and count such samples";
-            return Err(self.bytes.error_with("a sample is cut off, or has a CPU above 65535", remedy));
-        };
-        let record = Record { ts_ns: sample.ts_ns, bytes: sample.raw };
-        let event = self.decoder.event(&record, sample.cpu, &mut Waits::keeping_all());
-        lost.unknown_events += u64::from(event.is_none());
-        Ok(event.map_or(Found::Other, Found::Event))
+        self.records.error_with(what, REMEDY)
     }
 }

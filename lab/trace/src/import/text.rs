@@ -150,6 +150,7 @@ impl<F: TextFormat> TextReader<F> {
             pending: None,
         };
         reader.read_headings();
+        reader.info.kinds_at_start = kinds::<F>(head, &reader.legend, frames);
         Ok(reader)
     }
 
@@ -430,6 +431,18 @@ impl Parser {
     }
 }
 
+/// Returns the kinds of the events in the whole lines of `head`, sorted.
+fn kinds<F: TextFormat>(head: &[u8], legend: &Legend, frames: Frames) -> Vec<EventKind> {
+    let end = memchr::memrchr(b'\n', head).map_or(0, |end| end + 1);
+    let raw = Raw { bytes: head[..end].to_vec(), ..Raw::default() };
+    let items = Parser::default().parse::<F>(&raw, 0, legend, frames);
+    let kinds = items.iter().filter_map(|item| match item {
+        Item::Event(event, ..) => Some(event.kind),
+        Item::Nothing(_) | Item::Other(..) => None,
+    });
+    kinds.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
 /// Guess of the length of a line, to reserve memory.
 const LINE_BYTES_USUAL: usize = 100;
 
@@ -594,6 +607,40 @@ mod tests {
             preempt[before..].iter().all(|depth| *depth == 0),
             "expected the depth of preemption from the last character, as the new legend says"
         );
+    }
+
+    /// A text without a layout may be refused when it is open. Tests that not much more than its first 64 KiB
+    /// is read until then.
+    #[test]
+    fn an_open_text_was_read_only_at_its_beginning() {
+        let mut text = "# tracer: nop\n".to_owned();
+        text.extend((1..200_000).map(|at| event(at * 7919)));
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+        let zstd = zstd::stream::encode_all(text.as_bytes(), 1).unwrap();
+        for bytes in [text.into_bytes(), gzip.finish().unwrap(), zstd] {
+            let all = bytes.len();
+            let reader = OpenOptions::new().open_bytes(Path::new("t"), bytes).unwrap();
+            assert_eq!(reader.info().kinds_at_start, [EventKind::MmPageFree]);
+            // Decoders read packed text in pieces of up to 128 KiB.
+            let read = reader.amount().done(0);
+            assert!(read <= 192 << 10 && read * 4 < all as u64, "{read} of {all} bytes");
+        }
+    }
+
+    /// The kinds are known before the first event is read, from the first 64 KiB.
+    #[test]
+    fn the_beginning_of_a_text_shows_kinds_of_events() {
+        let mut text = "# tracer: nop\n".to_owned();
+        text.extend((1..2_000).map(event));
+        text += "  x-7 [000] d..1. 31.0: mm_page_free_batched: page=1 pfn=0x1 order=0\n";
+        let kinds = |text: &str| {
+            let reader = OpenOptions::new().open_bytes(Path::new("t"), text.as_bytes().to_vec()).unwrap();
+            reader.info().kinds_at_start.clone()
+        };
+        assert_eq!(kinds(&text), [EventKind::MmPageFree], "the other kind is behind the first 64 KiB");
+        let end = text[text.len() - 300..].to_owned();
+        assert_eq!(kinds(&end), [EventKind::MmPageFree, EventKind::MmPageFreeBatched]);
     }
 
     #[test]

@@ -4,17 +4,17 @@
 //! the records. The list has an entry for each bit that is set in the file header.
 
 use std::{
-    io::{BufReader, Seek as _, SeekFrom},
+    io::{Seek as _, SeekFrom},
     ops::Range,
     path::Path,
 };
 
-use super::{MAGIC, REMEDY, sample::SampleFormats};
+use super::{File, MAGIC, REMEDY, at, sample::SampleFormats, shapes};
 use crate::{
     damage::Strictness,
     error::TraceError,
     import::{bytes::Bytes, tracing_data::TracingData},
-    input::Seekable,
+    raw::Decoder,
 };
 
 /// Maximum number of events. A kernel has about two thousand tracepoints.
@@ -25,6 +25,19 @@ const IDS_MAX: u64 = 1 << 20;
 const HEAD_BYTES: u64 = 104;
 /// Offset of an attribute's word with the list of fields that samples have.
 const SAMPLE_TYPE_AT: usize = 24;
+/// Offset of the word with a tracepoint's id.
+const CONFIG_AT: usize = 8;
+/// The type of an attribute that is a tracepoint.
+const TRACEPOINT: u32 = 2;
+/// Note for a file that was cut after its events' descriptions.
+const CUT_BEHIND_DESCRIPTIONS: &str =
+    "what the end of the file says, such as the kernel's release: the file is cut, but all events are there";
+/// Note for a file that was cut before its events' descriptions.
+const CUT_BEFORE_DESCRIPTIONS: &str =
+    "events other than page events: the file is cut before its end, where perf describes the events";
+/// Assumption about a file that was cut before its events' descriptions.
+const SHAPES: &str = "the lengths and ids of samples show which page events they are, because the file is cut before its \
+                      end, where perf describes the events";
 /// Maximum bytes of a text. The longest text of the head is a kernel's name.
 const TEXT_BYTES_MAX: u32 = 4096;
 
@@ -35,18 +48,24 @@ mod part {
     pub(super) const NR_CPUS: u32 = 7;
 }
 
-type File = BufReader<Box<dyn Seekable>>;
-
 /// The data known before the first record is read.
 pub(super) struct Head {
     pub(super) kernel: Option<String>,
     pub(super) cpus: Option<u32>,
-    pub(super) described: TracingData,
     pub(super) formats: SampleFormats,
+    pub(super) decoder: Decoder,
+    /// The names of the recorded events.
+    pub(super) recorded: Vec<String>,
+    /// Whether the file shows the work items that are ticks.
+    pub(super) names_ticks: bool,
     /// The range of the records in the file, in bytes.
     pub(super) records: Range<u64>,
-    /// Whether the file was cut after its events' descriptions, and is read leniently.
-    pub(super) is_cut: bool,
+    /// What a cut file lacks.
+    pub(super) missing: Vec<String>,
+    /// What is assumed about a cut file.
+    pub(super) assumed: Option<String>,
+    /// Whether samples are missing at the cut.
+    pub(super) lacks_samples: bool,
 }
 
 /// A part of the file.
@@ -62,9 +81,19 @@ impl Part {
     }
 }
 
+/// The parts of the file behind the records, as far as they were read.
+#[derive(Default)]
+struct Behind {
+    described: TracingData,
+    kernel: Option<String>,
+    cpus: Option<u32>,
+    /// Whether a part is missing, and the file is read leniently.
+    is_cut: bool,
+}
+
 impl Head {
-    /// Reads everything but the records. If the file was cut behind the events' descriptions, lenient reading
-    /// goes on without the missing parts, and strict reading returns an error.
+    /// Reads everything but the records. Strict reading of a cut file returns an error. Lenient reading goes
+    /// on without the missing parts.
     pub(super) fn read(path: &Path, file: &mut File, strictness: Strictness) -> Result<Self, TraceError> {
         let refused = |problem: &str| TraceError::file(path, problem, REMEDY);
         let file_bytes =
@@ -80,39 +109,94 @@ impl Head {
         let (attributes, data) = (Part::read(&mut bytes)?, Part::read(&mut bytes)?);
         let _event_types = Part::read(&mut bytes)?;
         let parts_there = bytes.u64()?;
-        let end = data.offset.checked_add(data.bytes).filter(|end| *end <= file_bytes);
-        let Some(end) = end.filter(|_| data.bytes > 0) else {
-            let problem = "is truncated, or its recording was not ended";
-            return Err(TraceError::file(
-                path,
-                problem,
-                "copy it again, or record again, and end perf by Ctrl-C; the end of the file describes its events, so \
-                 nothing can be read without it",
-            ));
-        };
+        // perf writes the length of the data when it ends.
+        let end = data.offset.checked_add(data.bytes).filter(|end| *end <= file_bytes && data.bytes > 0);
+        let is_lenient = strictness == Strictness::Lenient;
+        if end.is_none() && !is_lenient {
+            let remedy =
+                "copy it again, or record again and end perf by Ctrl-C, or read leniently up to the cut";
+            return Err(TraceError::file(path, "is truncated, or its recording was not ended", remedy));
+        }
 
-        let formats = formats(path, file, attributes, attribute_bytes)?;
-        let mut head = Self {
+        let (formats, ids) = formats(path, file, attributes, attribute_bytes)?;
+        let Some(end) = end else {
+            let samples = data.offset..file_bytes.max(data.offset);
+            let found = shapes::find(path, file, samples.clone(), &formats, &ids)?;
+            let problem =
+                "is cut among its samples, and they do not show which events are allocations and frees";
+            let remedy = "copy it again, or record again and end perf by Ctrl-C";
+            let found = found.ok_or_else(|| TraceError::file(path, problem, remedy))?;
+            let (cut, end) = (found.end, samples.end);
+            let mut head = Self::without_descriptions(formats, found, samples);
+            head.missing
+                .push(format!("events after byte {cut} of the file's {end} bytes: the file is cut there"));
+            head.lacks_samples = true;
+            return Ok(head);
+        };
+        let records = data.offset..end;
+        let mut behind = Behind::default();
+        match behind.read(path, file, end, parts_there, is_lenient) {
+            Err(error) if is_lenient && !behind.described.has_events() => {
+                let found = shapes::find(path, file, records.clone(), &formats, &ids)?;
+                return found.map(|found| Self::without_descriptions(formats, found, records)).ok_or(error);
+            }
+            read => read?,
+        }
+        let recorded = behind.described.names();
+        let names_ticks = behind.described.names_ticks();
+        Ok(Self {
+            kernel: behind.kernel,
+            cpus: behind.cpus,
+            formats,
+            decoder: behind.described.finish(path)?.1,
+            recorded,
+            names_ticks,
+            records,
+            missing: behind.is_cut.then(|| CUT_BEHIND_DESCRIPTIONS.to_owned()).into_iter().collect(),
+            assumed: None,
+            lacks_samples: false,
+        })
+    }
+
+    /// The head of a file that was cut before the descriptions of its events.
+    fn without_descriptions(formats: SampleFormats, found: shapes::Found, records: Range<u64>) -> Self {
+        Self {
             kernel: None,
             cpus: None,
-            described: TracingData::default(),
             formats,
-            records: data.offset..end,
-            is_cut: false,
-        };
+            decoder: found.decoder,
+            recorded: found.names,
+            names_ticks: false,
+            records: records.start..found.end,
+            missing: vec![CUT_BEFORE_DESCRIPTIONS.to_owned()],
+            assumed: Some(SHAPES.to_owned()),
+            lacks_samples: false,
+        }
+    }
+}
+
+impl Behind {
+    /// Reads the list of parts at `end`, and the parts. If the file was cut behind the events' descriptions,
+    /// lenient reading leaves out the missing parts.
+    fn read(
+        &mut self,
+        path: &Path,
+        file: &mut File,
+        end: u64,
+        parts_there: u64,
+        is_lenient: bool,
+    ) -> Result<(), TraceError> {
         let there = (0..u64::BITS).filter(|bit| parts_there >> bit & 1 != 0);
         let mut bytes = at(path, file, end)?;
         let parts: Result<Vec<_>, _> = there.map(|bit| Ok((bit, Part::read(&mut bytes)?))).collect();
         for (bit, part) in parts? {
-            match head.note(path, file, bit, part) {
+            match self.note(path, file, bit, part) {
                 // perf describes the events in the first of these parts.
-                Err(_) if strictness == Strictness::Lenient && head.described.has_events() => {
-                    head.is_cut = true
-                }
+                Err(_) if is_lenient && self.described.has_events() => self.is_cut = true,
                 noted => noted?,
             }
         }
-        Ok(head)
+        Ok(())
     }
 
     fn note(&mut self, path: &Path, file: &mut File, bit: u32, part: Part) -> Result<(), TraceError> {
@@ -140,28 +224,27 @@ impl Head {
     }
 }
 
-fn at<'file>(path: &Path, file: &'file mut File, offset: u64) -> Result<Bytes<&'file mut File>, TraceError> {
-    file.seek(SeekFrom::Start(offset)).map_err(|error| TraceError::io(path, "seek in", error))?;
-    Ok(Bytes::new(path, offset, file))
-}
-
 /// Reads the fields that each event requests for its samples. The last part of an attribute gives the place
-/// of the event's ids.
+/// of the event's ids. Also returns the ids of the tracepoints.
 fn formats(
     path: &Path,
     file: &mut File,
     attributes: Part,
     attribute_bytes: u64,
-) -> Result<SampleFormats, TraceError> {
+) -> Result<(SampleFormats, Vec<u64>), TraceError> {
     let mut bytes = at(path, file, attributes.offset)?;
     let count = attributes.bytes.checked_div(attribute_bytes).filter(|count| *count <= EVENTS_MAX);
     let own_bytes = attribute_bytes.checked_sub(16).filter(|bytes| (32..=4096).contains(bytes));
     let (Some(count), Some(own_bytes)) = (count, own_bytes) else {
         return Err(bytes.error("the attributes of events have impossible lengths"));
     };
-    let mut events = Vec::new();
+    let (mut events, mut tracepoints) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let attribute = bytes.blob(own_bytes)?;
+        if attribute.first_chunk().copied().map(u32::from_ne_bytes) == Some(TRACEPOINT) {
+            let id = attribute.get(CONFIG_AT..).and_then(|rest| rest.first_chunk().copied());
+            tracepoints.extend(id.map(u64::from_ne_bytes));
+        }
         let asked = attribute.get(SAMPLE_TYPE_AT..).and_then(|rest| rest.first_chunk().copied());
         events.push((u64::from_ne_bytes(asked.unwrap_or_default()), Part::read(&mut bytes)?));
     }
@@ -177,6 +260,8 @@ fn formats(
         let ids: Result<Vec<_>, _> = (0..count).map(|_| bytes.u64()).collect();
         with_ids.push((asked, ids?));
     }
-    SampleFormats::new(&with_ids)
+    let formats = SampleFormats::new(&with_ids);
+    formats
+        .map(|formats| (formats, tracepoints))
         .map_err(|problem| TraceError::file(path, format!("cannot be read: {problem}"), REMEDY))
 }

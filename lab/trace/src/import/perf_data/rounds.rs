@@ -27,6 +27,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
+    #[inline]
     pub(super) fn add(&mut self, event: Event) {
         self.youngest_ns = self.youngest_ns.max(event.ts_ns);
         self.waiting.push(event);
@@ -56,7 +57,13 @@ impl Rounds {
         self.waiting.is_empty()
     }
 
+    /// Whether there is an event that is no longer held back.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Returns the next event that is no longer held back.
+    #[inline]
     pub(super) fn next(&mut self) -> Option<Event> {
         let event = self.ready.pop_front()?;
         self.out_of_order += u64::from(event.ts_ns < self.last_ns);
