@@ -3,8 +3,7 @@
 
 use std::fs;
 
-use pageset_replay::KernelCounter;
-use pageset_trace::{Counts, EventKind, HitEstimate, Recovery};
+use pageset_trace::{Counts, Decisions, EventKind, HitEstimate, PFN_NONE, Recovery};
 
 use crate::record::{Tmpfs, directory, machine, pageset, read, succeeds, text};
 
@@ -58,10 +57,14 @@ fn counts_hold_what_all_events_show() {
         let (truth, estimate) = (hits(kind), counts.hits(name).expect("seconds are enough"));
         assert!(is_near(truth, estimate), "{name}: {truth} in {estimate:?}");
     }
-    let mut counter = KernelCounter::default();
-    within().for_each(|event| counter.record(event));
-    let kernel = counter.finish();
-    let visits = kernel.refills.total() + kernel.drains.total() + kernel.direct_blocks;
+    // A visit is a refill, a drain, or a block past the page sets.
+    let mut decisions = Decisions::default();
+    let ended = within().filter_map(|event| decisions.record(event)).count();
+    let past_sets = within().filter(|event| {
+        let is_block = event.kind == EventKind::MmPageAllocZoneLocked && event.block_pages() > 0;
+        is_block && !event.is_pcp_refill() && event.pfn != PFN_NONE
+    });
+    let visits = (ended + past_sets.count() + decisions.finish().count()) as u64;
     let estimate = counts.zone_visits().expect("seconds are enough");
     assert!(is_near(visits, estimate), "visits: {visits} in {estimate:?}");
 }

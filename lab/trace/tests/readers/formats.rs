@@ -238,7 +238,7 @@ fn a_file_of_perf_that_is_cut_among_its_samples_is_read_leniently_up_to_the_cut(
         counts.push(events.len());
     }
     assert!(counts[1..].is_sorted() && counts[1] * 4 < expected.len(), "{counts:?}");
-    // Of these files, the first has no samples, and the second only some of the first CPU.
+    // The first of these files has no samples. The second has only some samples of the first CPU.
     for cut in [records.start, records.start + 100] {
         let error = read(&whole[..cut], Strictness::Lenient).unwrap_err();
         assert!(error.contains("do not show which events are allocations and frees"), "{cut}: {error}");

@@ -60,7 +60,7 @@ pub(super) struct Head {
     pub(super) names_ticks: bool,
     /// The range of the records in the file, in bytes.
     pub(super) records: Range<u64>,
-    /// What a cut file lacks.
+    /// The parts that a cut file lacks.
     pub(super) missing: Vec<String>,
     /// What is assumed about a cut file.
     pub(super) assumed: Option<String>,

@@ -48,7 +48,7 @@ const FAMILY: [EventKind; 5] = [
 /// The place of [`EventKind::MmPageAlloc`] in `FAMILY`.
 const ALLOC_AT: i32 = 2;
 
-/// What all records of an event have in common.
+/// The features that all records of an event have in common.
 #[derive(Clone, Copy, Debug)]
 struct Records {
     /// Length of a record in bytes; 0 if the records have different lengths.
