@@ -148,7 +148,8 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
     ] {
         // The first grid is valid, and the second grid is not.
         let bad = format!(
-            "{PLAN}[[grid]]\nmachine = \"epyc-2\"\nworkload = \"page_fault1\"\npolicy = \"linux-4.19\"\n{keys}\n"
+            "{PLAN}[[grid]]\nmachine = \"epyc-2\"\nworkload = \"page_fault1\"\npolicy = \"linux-4.19\"\nbatch = 63\n\
+             {keys}\n"
         );
         fs::write(directory.path().join("plan.toml"), &bad).expect("the plan can be written");
         let output = pageset(directory.path(), &["sweep", "plan.toml"]);
@@ -156,6 +157,12 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
         assert!(!output.status.success() && error.contains(message), "{error}");
         assert!(!rows_file.exists(), "{keys}");
     }
+    let bad = PLAN.replace("x = \"batch\"", "x = \"bach\"");
+    fs::write(directory.path().join("plan.toml"), bad).expect("the plan can be written");
+    let output = pageset(directory.path(), &["sweep", "plan.toml"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("plan.toml: question `Where do CPUs wait?`: a run has no key `bach`"), "{error}");
+    assert!(!rows_file.exists(), "the questions are checked before the runs");
 }
 
 /// Tests that finished rows are computed again if the recording has changed since.
