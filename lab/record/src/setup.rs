@@ -155,8 +155,8 @@ fn set_buffers(instance: &Instance, cpus: &CpuList, bytes: u64) -> Result<(), Re
 /// An amount of memory in the largest unit that divides it.
 fn amount(kibibytes: u64) -> String {
     match kibibytes {
-        _ if kibibytes % (1 << 20) == 0 => format!("{} GiB", kibibytes >> 20),
-        _ if kibibytes % (1 << 10) == 0 => format!("{} MiB", kibibytes >> 10),
+        _ if kibibytes.is_multiple_of(1 << 20) => format!("{} GiB", kibibytes >> 20),
+        _ if kibibytes.is_multiple_of(1 << 10) => format!("{} MiB", kibibytes >> 10),
         _ => format!("{kibibytes} KiB"),
     }
 }
