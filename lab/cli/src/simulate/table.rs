@@ -79,7 +79,7 @@ pub(super) fn table(
         "Simulated: our allocator on a modelled machine, in virtual time. Score: {unit} per second."
     ));
     let workers = results.first().map_or(0, |result| result.workers);
-    if let Some(asked) = args.cpus.filter(|asked| asked % 2 == 1 && workers + 1 == *asked) {
+    if let Some(asked) = args.cpus.filter(|asked| !asked.is_multiple_of(2) && workers + 1 == *asked) {
         table.note(format!("{} uses pairs of CPUs: {workers} of {asked} CPUs.", args.workload));
     }
     if has_ours(specs) {
