@@ -384,9 +384,9 @@ impl Finished {
             let base = self.replay.own.as_ref().zip(self.replay.steady_base());
             notes.extend(base.map(|(own, visits)| {
                 format!(
-                    "Compare the other rows with {visits} visits, not with {}: {} makes {visits} if its page sets begin as theirs do.",
-                    own.visits(),
-                    own.policy
+                    "Begun in a steady state like the other rows, {} makes {visits} visits, not {}.",
+                    own.policy,
+                    own.visits()
                 )
             }));
             if let Some(visits) = kernel.visits().filter(|visits| *visits < FEW_VISITS) {
@@ -399,10 +399,13 @@ impl Finished {
         let wide: Vec<&str> =
             self.replay.outcomes.iter().filter(is_wide).map(|row| row.policy.as_str()).collect();
         if !wide.is_empty() {
+            let rows = match wide.len() {
+                1..=3 => wide.join(", "),
+                count => format!("{count} of the {} rows", self.replay.outcomes.len()),
+            };
             notes.push(format!(
-                "This recording does not say how often zones would be visited under {}, only how often at most: the ends of the \
-                 interval are more than a factor of 10 apart. Several recordings of the load say more.",
-                wide.join(", ")
+                "This recording does not say how often zones would be visited under {rows}, only how often at most: the ends of \
+                 the interval are more than a factor of 10 apart. Several recordings of the load say more.",
             ));
         }
         let Window { share, is_start_known, .. } = self.replay.window;
