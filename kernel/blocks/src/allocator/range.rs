@@ -151,9 +151,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let Err(error) = self.free_in_service(cpu, surplus.clone()) else { return Ok(()) };
         if matches!(error, FreeError::Leaked(_)) {
-            for frame in pfn.0..surplus.start {
-                self.free_parts(cpu, frame..frame + 1).ok();
-            }
+            self.free_in_service(cpu, pfn.0..surplus.start).ok();
         }
         Err(AllocError::NotFree(pfn))
     }
@@ -426,21 +424,27 @@ mod tests {
     use super::*;
     use crate::Tables;
 
-    /// Simulates another CPU that acts on frame 80 of a new block while this CPU frees the frames from 77 on.
-    #[track_caller]
-    fn check(act: impl Fn(&BlockAllocator<'_>, u64), allocated: u64, leaked: u64) {
+    /// Calls `with` with an allocator of one zone of 2048 frames.
+    fn with_zone(with: impl FnOnce(&BlockAllocator<'_>)) {
         let regions = [0..2048];
         let zones =
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..2048, regions: &regions }];
         let config = Config::new(&zones, &[NodeId(0); 2]);
-        let allocator = <BlockAllocator<'_>>::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
-        let (cpu, order) = (CpuId(0), Order::new(7).unwrap());
-        let pfn = allocator.alloc(cpu, &Request::new(order)).unwrap();
-        allocator.split_at(cpu, Pfn(pfn.0 + 80)).unwrap();
-        act(&allocator, pfn.0 + 80);
-        assert_eq!(allocator.free_surplus(cpu, pfn, 77, order), Err(AllocError::NotFree(pfn)));
-        let census = allocator.validate().unwrap();
-        assert_eq!((census.allocated, census.leaked), (allocated, leaked));
+        with(&BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap());
+    }
+
+    /// Simulates another CPU that acts on frame 80 of a new block while this CPU frees the frames from 77 on.
+    #[track_caller]
+    fn check(act: impl Fn(&BlockAllocator<'_>, u64), allocated: u64, leaked: u64) {
+        with_zone(|allocator| {
+            let (cpu, order) = (CpuId(0), Order::new(7).unwrap());
+            let pfn = allocator.alloc(cpu, &Request::new(order)).unwrap();
+            allocator.split_at(cpu, Pfn(pfn.0 + 80)).unwrap();
+            act(allocator, pfn.0 + 80);
+            assert_eq!(allocator.free_surplus(cpu, pfn, 77, order), Err(AllocError::NotFree(pfn)));
+            let census = allocator.validate().unwrap();
+            assert_eq!((census.allocated, census.leaked), (allocated, leaked));
+        });
     }
 
     /// A reader found this bug: the frames of the block that stayed in service were in use for ever.
@@ -454,19 +458,16 @@ mod tests {
     /// a bad one.
     #[test]
     fn frames_that_go_back_are_free_but_for_a_block_that_was_marked_bad_meanwhile() {
-        let regions = [0..2048];
-        let zones =
-            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..2048, regions: &regions }];
-        let config = Config::new(&zones, &[NodeId(0); 2]);
         let cpu = CpuId(0);
         for bad in [100, 511, 512, 1023, 1029] {
-            let allocator = <BlockAllocator<'_>>::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
-            allocator.alloc_range(cpu, 100..1030, &Request::new(Order::ZERO)).unwrap();
-            allocator.split_range(cpu, 100..1030).unwrap();
-            allocator.mark_bad(CpuId(1), Pfn(bad)).unwrap();
-            assert_eq!(allocator.free_in_service(cpu, 100..1030), Err(FreeError::Leaked(Pfn(bad))));
-            let census = allocator.validate().unwrap();
-            assert_eq!((census.allocated, census.leaked), (0, 1), "{bad}");
+            with_zone(|allocator| {
+                allocator.alloc_range(cpu, 100..1030, &Request::new(Order::ZERO)).unwrap();
+                allocator.split_range(cpu, 100..1030).unwrap();
+                allocator.mark_bad(CpuId(1), Pfn(bad)).unwrap();
+                assert_eq!(allocator.free_in_service(cpu, 100..1030), Err(FreeError::Leaked(Pfn(bad))));
+                let census = allocator.validate().unwrap();
+                assert_eq!((census.allocated, census.leaked), (0, 1), "{bad}");
+            });
         }
     }
 
