@@ -125,14 +125,6 @@ impl<R: BufRead> Bytes<R> {
         Ok(blob)
     }
 
-    /// Reads the next `bytes` bytes into a buffer that is used again and again.
-    pub(super) fn read_into(&mut self, buffer: &mut Vec<u8>, bytes: u16) -> Result<(), TraceError> {
-        buffer.resize(usize::from(bytes), 0);
-        self.source.read_exact(buffer).map_err(|error| self.failed(error))?;
-        self.passed(u64::from(bytes));
-        Ok(())
-    }
-
     /// Skips `bytes` bytes.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<(), TraceError> {
         self.part(bytes, |_| Ok(()))
@@ -179,16 +171,6 @@ mod tests {
         bytes.skip(7).unwrap();
         assert_eq!(bytes.u8().unwrap(), 2);
         assert_eq!(bytes.offset, 5 + 16);
-    }
-
-    #[test]
-    fn a_buffer_has_only_the_bytes_that_were_read_last() {
-        let (mut bytes, mut buffer) = (bytes(b"longtext"), Vec::new());
-        bytes.read_into(&mut buffer, 5).unwrap();
-        assert_eq!(buffer, b"longt");
-        bytes.read_into(&mut buffer, 3).unwrap();
-        assert_eq!((&*buffer, bytes.offset), (&b"ext"[..], 5 + 8));
-        assert!(bytes.read_into(&mut buffer, 1).unwrap_err().to_string().starts_with("t.dat: byte 13"));
     }
 
     #[test]

@@ -128,7 +128,7 @@ struct PerfData {
 
 /// The records of the file that were not read yet.
 struct Records {
-    records: RecordBuffer,
+    records: RecordBuffer<Box<dyn Seekable>>,
     formats: SampleFormats,
     decoder: Decoder,
     waits: Waits,

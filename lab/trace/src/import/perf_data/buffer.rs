@@ -1,21 +1,21 @@
 //! Reads the records of a file one by one. A record is lent from a buffer, so that it is not copied.
 
 use std::{
-    io::{ErrorKind, Read as _},
+    io::{ErrorKind, Read},
     path::PathBuf,
 };
 
 use super::HEADING_BYTES;
-use crate::{amount::Amount, error::TraceError, input::Seekable};
+use crate::{amount::Amount, error::TraceError};
 
 /// Number of bytes of the buffer. The longest record has 64 KiB.
 const BUFFER_BYTES: usize = 256 << 10;
 const REMEDY: &str = "copy the file again, or record again";
 
 /// A file, from its first record on.
-pub(super) struct RecordBuffer {
+pub(super) struct RecordBuffer<R> {
     path: PathBuf,
-    file: Box<dyn Seekable>,
+    file: R,
     buffer: Vec<u8>,
     /// The bytes of the buffer that were read from the file, and not yet returned.
     start: usize,
@@ -34,9 +34,9 @@ pub(super) struct Record<'buffer> {
     pub(super) body: &'buffer [u8],
 }
 
-impl RecordBuffer {
+impl<R: Read> RecordBuffer<R> {
     /// Reads records from `file`, whose position is `offset`. The records have `bytes` bytes.
-    pub(super) fn new(path: PathBuf, file: Box<dyn Seekable>, offset: u64, bytes: u64) -> Self {
+    pub(super) fn new(path: PathBuf, file: R, offset: u64, bytes: u64) -> Self {
         let amount = Amount::bytes(bytes);
         Self { path, file, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, offset, left: bytes, amount }
     }
@@ -45,25 +45,58 @@ impl RecordBuffer {
         self.amount.clone()
     }
 
+    /// The offset in bytes behind the last record that was returned.
+    pub(super) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// The next record, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, TraceError> {
         if self.left == 0 {
             return Ok(None);
         }
+        let (kind, bytes) = self.heading()?;
+        if !self.is_possible(bytes) {
+            return Err(self.error("a record has an impossible length"));
+        }
+        self.take(kind, bytes).map(Some)
+    }
+
+    /// Does the same as [`next`](Self::next) in a file that may be cut. Returns `None` if the rest of the
+    /// file does not begin with a whole record.
+    pub(super) fn next_whole(&mut self) -> Result<Option<Record<'_>>, TraceError> {
+        if self.left < u64::from(HEADING_BYTES) {
+            return Ok(None);
+        }
+        match self.heading()? {
+            (kind, bytes) if self.is_possible(bytes) => self.take(kind, bytes).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The kind of the next record, and its length in bytes with the heading.
+    #[inline]
+    fn heading(&mut self) -> Result<(u32, u16), TraceError> {
         self.fill(HEADING_BYTES.into())?;
         let heading = &self.buffer[self.start..];
         let [k0, k1, k2, k3, _, _, b0, b1, ..] = *heading else { return Err(self.ends_too_early()) };
-        let bytes = u16::from_ne_bytes([b0, b1]);
-        if bytes < HEADING_BYTES || u64::from(bytes) > self.left {
-            return Err(self.error("a record has an impossible length"));
-        }
+        Ok((u32::from_ne_bytes([k0, k1, k2, k3]), u16::from_ne_bytes([b0, b1])))
+    }
+
+    #[inline]
+    fn is_possible(&self, bytes: u16) -> bool {
+        bytes >= HEADING_BYTES && u64::from(bytes) <= self.left
+    }
+
+    #[inline]
+    fn take(&mut self, kind: u32, bytes: u16) -> Result<Record<'_>, TraceError> {
         self.fill(bytes.into())?;
         let start = self.start;
         self.start += usize::from(bytes);
         self.offset += u64::from(bytes);
         self.left -= u64::from(bytes);
         let body = &self.buffer[start + usize::from(HEADING_BYTES)..self.start];
-        Ok(Some(Record { kind: u32::from_ne_bytes([k0, k1, k2, k3]), body }))
+        Ok(Record { kind, body })
     }
 
     /// Reads until the buffer has at least `bytes` bytes that were not returned yet.
@@ -121,8 +154,8 @@ mod tests {
         record
     }
 
-    fn buffer(file: Vec<u8>, bytes: u64) -> RecordBuffer {
-        RecordBuffer::new("p.data".into(), Box::new(Cursor::new(file)), 100, bytes)
+    fn buffer(file: Vec<u8>, bytes: u64) -> RecordBuffer<Cursor<Vec<u8>>> {
+        RecordBuffer::new("p.data".into(), Cursor::new(file), 100, bytes)
     }
 
     #[test]

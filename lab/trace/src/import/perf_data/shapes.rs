@@ -10,7 +10,12 @@
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
-use super::{File, HEADING_BYTES, at, kind, sample::SampleFormats};
+use super::{
+    File, at,
+    buffer::{Record, RecordBuffer},
+    kind,
+    sample::SampleFormats,
+};
 use crate::{
     error::TraceError,
     event::EventKind,
@@ -152,25 +157,20 @@ fn read(
     range: Range<u64>,
     formats: &SampleFormats,
 ) -> Result<(BTreeMap<u16, Records>, u64), TraceError> {
-    let mut bytes = at(path, file, range.start)?;
-    let (mut by_id, mut end, mut body) = (BTreeMap::new(), range.start, Vec::new());
-    while range.end - end >= u64::from(HEADING_BYTES) {
-        let (number, _misc, length) = (bytes.u32()?, bytes.u16()?, bytes.u16()?);
-        if length < HEADING_BYTES || u64::from(length) > range.end - end {
-            break;
-        }
-        end += u64::from(length);
-        if number != kind::SAMPLE {
-            bytes.skip(u64::from(length - HEADING_BYTES))?;
+    let bytes = range.end - range.start;
+    let mut records =
+        RecordBuffer::new(path.to_owned(), at(path, file, range.start)?.into_source(), range.start, bytes);
+    let mut by_id = BTreeMap::new();
+    while let Some(Record { kind, body }) = records.next_whole()? {
+        if kind != kind::SAMPLE {
             continue;
         }
-        bytes.read_into(&mut body, length - HEADING_BYTES)?;
-        let record = formats.sample(&body).map(|sample| sample.raw).unwrap_or_default();
+        let record = formats.sample(body).map(|sample| sample.raw).unwrap_or_default();
         if let Some(id) = record.first_chunk().copied().map(u16::from_ne_bytes) {
             by_id.insert(id, Records::add(record, by_id.get(&id).copied()));
         }
     }
-    Ok((by_id, end))
+    Ok((by_id, records.offset()))
 }
 
 /// Assigns the page events to ids. `alloc` is the id of allocations, and the ids of the following events in
