@@ -7,15 +7,21 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use pageset_trace::TraceError;
 
+/// The remedy for a recording that does not exist. `otherwise` says what the subcommand does if the user
+/// names no file.
+fn make_one(otherwise: &str) -> String {
+    format!("`pageset record -o FILE -- COMMAND` makes a recording; without a file name, {otherwise}")
+}
+
 /// Adds a remedy to an error of a recording. If the file does not exist, the error says how to make a
 /// recording. If the file is damaged, the error names the option that reads a damaged file.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
-        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
-            "`pageset record -o FILE -- COMMAND` makes a recording; without a file name, the bundled recording is read",
-        ),
-        error if error.to_string().contains("leniently") => Some("the option --lenient does that"),
-        TraceError::Damaged { .. } => Some("the option --recover does that"),
+        TraceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            Some(make_one("the bundled recording is read"))
+        }
+        error if error.to_string().contains("leniently") => Some("the option --lenient does that".to_owned()),
+        TraceError::Damaged { .. } => Some("the option --recover does that".to_owned()),
         _ => None,
     };
     match hint {
@@ -28,11 +34,9 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
 /// names no file.
 pub(crate) fn of_missing(recording: &Path, otherwise: &str) -> Result<()> {
     match fs::metadata(recording) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(anyhow!(
-            "{}: cannot open: {error}; `pageset record -o FILE -- COMMAND` makes a recording; without a file name, \
-             {otherwise}",
-            recording.display()
-        )),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(anyhow!("{}: cannot open: {error}; {}", recording.display(), make_one(otherwise)))
+        }
         _ => Ok(()),
     }
 }

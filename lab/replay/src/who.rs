@@ -190,7 +190,8 @@ fn of_counts(counts: &Counts) -> crate::Who {
 }
 
 /// Returns a part in percent of the whole. `None` if the whole is 0.
-pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 

@@ -1,9 +1,10 @@
 //! Turns a recording of counts, which has no events, into tables.
 
+use pageset_replay::who::percent;
 use pageset_report::{Cell, Column, Row, Table, command_line};
 use pageset_trace::{Counts, HitEstimate, TraceInfo};
 
-use super::sections::{Section, percent, plain};
+use super::sections::{Section, plain};
 use crate::source;
 
 pub(super) fn sections(info: &TraceInfo, counts: &Counts) -> Vec<Section> {

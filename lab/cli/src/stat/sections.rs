@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pageset_replay::recorded::needs;
 use pageset_replay::sites::Sites;
-use pageset_replay::who::Who;
+use pageset_replay::who::{Who, percent};
 use pageset_replay::{
     Bursts, CallerWaits, Cpus, Lifetimes, Log2Counts, OrderBlocks, Survey, ZoneState, type_key, type_names,
 };
@@ -430,11 +430,6 @@ fn pagesets(survey: &Survey) -> Table {
         table.note(format!("{hidden} more page sets are in the JSON format."));
     }
     table
-}
-
-/// A share in percent; `None` if the whole is 0.
-pub(super) fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
 /// Returns a time as text, in the unit that suits its length.
