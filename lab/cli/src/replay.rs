@@ -189,6 +189,7 @@ impl Comparison<'_> {
             candidates: self.candidates.clone(),
             machine,
             cpus: self.cpus,
+            finds_steady_visits: true,
             ..ReplayOptions::default()
         };
         let mut repeats: Vec<Box<dyn TraceReader>> =

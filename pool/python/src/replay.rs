@@ -56,7 +56,8 @@ pub(crate) fn played(
         None => None,
     };
     let (amount, is_playing) = (reader.amount(), AtomicBool::new(false));
-    let options = ReplayOptions { candidates, machine, cpus, cancel: watch.cancel() };
+    let options =
+        ReplayOptions { candidates, machine, cpus, cancel: watch.cancel(), ..ReplayOptions::default() };
     watch.begin("reading", amount.total());
     Ok(play(&mut reader, &options, |stage| match stage {
         Stage::Read(events) => watch.show(amount.done(events)),

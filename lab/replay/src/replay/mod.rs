@@ -78,6 +78,8 @@ pub struct ReplayOptions {
     /// The number of CPUs of the machine that is replayed on: the recorded CPUs, and added CPUs that stay
     /// idle. If the policy computes limits from a watermark, more CPUs mean a smaller limit of each page set.
     pub cpus: Option<u32>,
+    /// Whether to find [`Replay::own_steady_visits`], which takes two more plays.
+    pub finds_steady_visits: bool,
     /// A flag that ends the replay with [`ReplayError::Cancelled`] if the caller sets it.
     pub cancel: Arc<AtomicBool>,
 }
@@ -110,7 +112,8 @@ pub struct Replay {
     /// machine.
     pub own: Option<Outcome>,
     /// Visits of the recorded kernel's policy if its page sets begin in their steady state, as page sets of
-    /// other policies do. `None` without an own row, or if no row is of another policy or setting.
+    /// other policies do. `None` if the caller did not ask for it, without an own row, or if no row is of
+    /// another policy or setting.
     #[serde(skip)]
     pub own_steady_visits: Option<u64>,
     /// One row for each candidate, in the order of [`ReplayOptions::candidates`].
@@ -256,9 +259,10 @@ pub(crate) fn replay_read(
 ) -> Result<Replay, ReplayError> {
     let mut first = Played::new(read, options, progress)?;
     let mut others = Vec::new();
+    let of_repeats = ReplayOptions { finds_steady_visits: false, ..options.clone() };
     for reader in repeats {
         let read = ReadRecording::read(reader.as_mut(), options, |_| go_on(&options.cancel))?;
-        let other = Played::new(read, options, |_| {})?;
+        let other = Played::new(read, &of_repeats, |_| {})?;
         first.expect_repeat(&other, reader.info())?;
         others.push(other);
     }
@@ -373,7 +377,7 @@ impl Played {
             };
             let played = groups.iter().map(|(candidate, _)| candidate).filter(|candidate| !is_own(candidate));
             let has_others = groups.iter().any(|(candidate, _)| !is_own(candidate));
-            let own_beside_others = own.as_ref().filter(|_| has_others);
+            let own_beside_others = own.as_ref().filter(|_| has_others && options.finds_steady_visits);
             let steady_acts = own_beside_others.map_or(0, |_| forecaster.steady_acts());
             let acts: u64 = own.iter().chain(played).map(|candidate| forecaster.acts(candidate)).sum();
             all.store(acts + steady_acts, Relaxed);

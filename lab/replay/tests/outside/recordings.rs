@@ -198,13 +198,16 @@ fn a_copy_of_the_recorded_policy_makes_the_visits_that_other_rows_are_compared_w
     let mut copy = own;
     copy.name = "copy";
     let name = "traces/k618_2c_hackbench_sock.pgtrace";
-    let replay = replayed(name, &[own, copy]);
+    let replayed = |policies: &[Policy]| {
+        replayed_with(name, ReplayOptions { finds_steady_visits: true, ..asking(policies) })
+    };
+    let replay = replayed(&[own, copy]);
     let visits = outcome(&replay, "copy").visits();
     assert_eq!(replay.own_steady_visits, Some(visits));
     let own_visits = outcome(&replay, "linux-6.18").visits();
     assert!(4 * own_visits > 5 * visits, "{own_visits} and {visits} differ enough for a note");
     assert_eq!(replay.steady_base(), Some(visits));
-    assert_eq!(replayed(name, &[own]).own_steady_visits, None, "no other row, no further play");
+    assert_eq!(replayed(&[own]).own_steady_visits, None, "no other row, no further play");
 }
 
 /// Tests the directions that the series' tables show for a kernel build on a socket with 112 CPUs. Each CPU's
