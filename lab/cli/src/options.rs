@@ -135,7 +135,7 @@ impl RowsFormat {
         printed.into_iter().chain(Columnar::ALL.map(|format| (format.name(), Self::Columnar(format))))
     }
 
-    /// Writes rows as Parquet or Arrow. Returns the format if it is another one, which the caller prints.
+    /// Writes rows as Parquet or Arrow. Returns any other format, so that the caller prints the rows.
     pub(crate) fn write_rows(
         self,
         rows: impl FnOnce() -> Table,

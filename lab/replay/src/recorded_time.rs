@@ -7,10 +7,10 @@
 //! - A gap of more than a second counts only if all events before the gap were also read before all events
 //!   after the gap. If some events before the gap were read later, the clock was set, or the time of an event
 //!   is wrong.
-//! - A gap between a single event and at least ten other events does not count if the gap is at least a
-//!   minute long, and at least ten times as long as the time of the other events. The time of the single
-//!   event is then taken to be wrong. Readers that sort events by time put an event with a wrong time at one
-//!   end of the recording.
+//! - A gap may lie between a single event and at least ten other events. The gap does not count if it is at
+//!   least a minute long, and at least ten times as long as the time of the other events. The time of the
+//!   single event is then taken to be wrong. Readers that sort events by time put an event with a wrong time
+//!   at one end of the recording.
 
 use pageset_trace::Event;
 

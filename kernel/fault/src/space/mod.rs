@@ -56,9 +56,10 @@ pub struct Options {
 pub enum Huge {
     /// Map only small pages.
     Never,
-    /// A fault by a store maps a huge page if the huge page's range has no leaf table and lies inside one
-    /// area, and a block is free. [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K) cannot have huge pages:
-    /// a leaf table covers 32 MiB, more than the allocator's largest block of 2^10 pages.
+    /// A fault by a store maps a huge page if the huge page's range has no leaf table and lies inside
+    /// one area, and a block is free. Pages of 16 KiB
+    /// ([`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K)) cannot have huge pages. Their leaf table
+    /// covers 32 MiB, more than the allocator's largest block of 2^10 pages.
     Always,
 }
 

@@ -40,8 +40,8 @@ impl Exchange {
     }
 
     /// For each recorded page set, returns the page set that gets the recorded set's acts from act `at` on.
-    /// Also returns the index of the first act of the next stretch, up to which these places hold. Calls must
-    /// be in the order of the recording.
+    /// Also returns the index of the first act of the next stretch. These places hold for the acts before it.
+    /// Calls must be in the order of the recording.
     pub(super) fn places_from(&mut self, at: usize) -> (&[u32], usize) {
         while at == self.next && self.begun < self.stretches {
             self.draw(random(self.stretches + self.begun));

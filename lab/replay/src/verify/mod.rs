@@ -8,9 +8,9 @@
 //! The files, in groups. A group mainly uses the groups before it.
 //!
 //! - Parts of a comparison: `classes`, `mode`, `numbers` (of frames), `geometry` (zones and limits), `links`
-//!   (from each event to other events), `linker` (reads and links the events on a second thread),
-//!   `after_free` (where a freed block went), `late` (allocations that are reported late), `explain`,
-//!   `report`, `doubt` (bounds of a count).
+//!   (from each event to other events), and `linker` (reads and links the events on a second thread). Further
+//!   parts: `after_free` (where a freed block went), `late` (allocations that are reported late), `explain`,
+//!   `report`, and `doubt` (bounds of a count).
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `narrow` (a count that is not known), `free_run`
